@@ -1,0 +1,24 @@
+/** Every identifier of Remuda is made here. */
+import { randomBytes } from 'node:crypto';
+import { customAlphabet } from 'nanoid';
+
+const ALPHABET = '0123456789abcdefghijklmnopqrstuvwxyz';
+const twenty = customAlphabet(ALPHABET, 20);
+const eight = customAlphabet(ALPHABET, 8);
+
+/** req_ and 103 random bits: no two servers need to agree. */
+export const newRequestId = (): string => `req_${twenty()}`;
+/** Tells one acceptance of a request id from another (see store/request-store.ts). */
+export const newNonce = (): string => eight();
+export const newBatchId = (): string => `bat_${eight()}${eight()}`;
+export const newWorkerId = (host: string, pid: number): string =>
+  `${host.replace(/[^A-Za-z0-9-]/g, '-').slice(0, 40)}-${pid}-${eight()}`;
+
+/** A W3C trace id: 16 random bytes in hex, never all zero. */
+export const newTraceId = (): string => randomBytes(16).toString('hex').replace(/^0{32}$/, '1'.padStart(32, '0'));
+
+/** The trace id of a W3C traceparent header (version 00), or undefined when it is none. */
+export function traceIdOf(traceparent: string | undefined): string | undefined {
+  const match = /^00-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}$/.exec(traceparent ?? '');
+  return match && match[1] !== '0'.repeat(32) ? match[1] : undefined;
+}

@@ -1,0 +1,53 @@
+/**
+ * What crosses between a worker and its runner child, in both directions, as two tagged unions over Node's IPC
+ * channel ('advanced' serialisation). Tensors never cross here: the runner reads payloads from Redis and writes
+ * results to Redis itself. A snapshot test guards these shapes.
+ */
+import type { ItemError, ModelSignature } from '@remuda/schemas';
+import type { ModelSource } from '../harness/harness.js';
+
+/** One item of a request, as part of a batch. */
+export interface BatchUnit {
+  requestId: string;
+  /** Fencing token: BullMQ's attemptsStarted when the worker took up the job. */
+  token: number;
+  /** Index of the item in its request. */
+  item: number;
+  rows: number;
+  /** Tells one acceptance of the request id from another; part of the payload's key. */
+  nonce: string;
+  /** Where the payload is: in the record itself (small), or under a key of its own. */
+  inline: boolean;
+  traceId: string;
+  /** Unix milliseconds. */
+  acceptedAt: number;
+}
+
+/** What became of a unit. */
+export type UnitOutcome =
+  /** Its outcome, good or bad, is stored. */
+  | { kind: 'written'; ok: boolean; code?: string; terminal: boolean }
+  /** Not run, or its answer was thrown away, and rightly so. */
+  | { kind: 'dropped'; reason: 'already_terminal' | 'fenced' | 'record_missing' | 'expired' }
+  /** The run that held it failed; whose fault it was is not known. `alone`: it was the only unit of that run. */
+  | { kind: 'run_failed'; alone: boolean; error: ItemError };
+
+export type ToRunner =
+  | { type: 'load'; source: ModelSource; seq: number }
+  | { type: 'unload'; modelId: string; seq: number }
+  | { type: 'run'; modelId: string; batchId: string; units: BatchUnit[]; workerId: string }
+  | { type: 'ping'; seq: number }
+  | { type: 'stop' };
+
+export type FromRunner =
+  | { type: 'ready'; pid: number }
+  | { type: 'loaded'; seq: number; signature: ModelSignature; provider: string }
+  | { type: 'load_failed'; seq: number; error: ItemError }
+  | { type: 'unloaded'; seq: number }
+  /** A native run of this batch has begun: its time-out counts from here. */
+  | { type: 'run_started'; batchId: string; rows: number }
+  | { type: 'run_ended'; batchId: string; seconds: number }
+  /** Units in the order of the request; timings in milliseconds. */
+  | { type: 'batch_done'; batchId: string; outcomes: UnitOutcome[]; fetchMs: number; runMs: number; writeMs: number }
+  | { type: 'pong'; seq: number; rssBytes: number }
+  | { type: 'log'; level: 'debug' | 'info' | 'warn' | 'error'; fields: Record<string, unknown>; message: string };

@@ -1,0 +1,81 @@
+/**
+ * The names of every key that Remuda itself keeps in Redis (BullMQ's own stand in queue/partitions.ts).
+ *
+ * A request's keys share the hash tag of its shard, so that one script can touch many requests of a shard, on a
+ * Cluster too. One shard is right for a single Redis: then each batch is one script call. On a Cluster set more.
+ */
+import { createHash } from 'node:crypto';
+
+export interface Keyspace {
+  prefix: string;
+  /** How many slots requests are spread over: 1 on a single Redis. */
+  shards: number;
+}
+
+export class Keys {
+  constructor(readonly space: Keyspace) {}
+
+  /** The shard of a request id, 0 to shards - 1. */
+  shardOf(requestId: string): number {
+    if (this.space.shards === 1) return 0;
+    return createHash('sha1').update(requestId).digest().readUInt32BE(0) % this.space.shards;
+  }
+
+  allShards(): number[] {
+    return Array.from({ length: this.space.shards }, (_, shard) => shard);
+  }
+
+  /** Hash: the record of a request, its outcomes, and its payload where that is small. */
+  record(requestId: string): string {
+    return `${this.#tagged(this.shardOf(requestId))}:q:${requestId}`;
+  }
+
+  /** String: the input frame of one item. */
+  payload(requestId: string, nonce: string, item: number): string {
+    return `${this.#tagged(this.shardOf(requestId))}:p:${requestId}:${nonce}:${item}`;
+  }
+
+  /** String: the output frame of one item, where it is large. The token keeps a fenced writer's bytes apart. */
+  largeResult(requestId: string, nonce: string, item: number, token: number): string {
+    return `${this.#tagged(this.shardOf(requestId))}:o:${requestId}:${nonce}:${item}:${token}`;
+  }
+
+  /** Sorted set: ids of requests that have not ended, by time of acceptance. */
+  open(shard: number): string {
+    return `${this.#tagged(shard)}:open`;
+  }
+
+  /** Sorted set: ids of all requests that are kept, by time of acceptance. */
+  all(shard: number): string {
+    return `${this.#tagged(shard)}:all`;
+  }
+
+  /** Channel: ids of requests that have just ended, joined by spaces. */
+  ended(): string {
+    return `${this.space.prefix}:ended`;
+  }
+
+  /** Hash: published signatures by model/version. */
+  signatures(): string {
+    return `${this.space.prefix}:signatures`;
+  }
+
+  /** String with a time to live: the heartbeat of a worker. */
+  worker(workerId: string): string {
+    return `${this.space.prefix}:worker:${workerId}`;
+  }
+
+  /** Sorted set: worker ids by time of their last heartbeat. */
+  workers(): string {
+    return `${this.space.prefix}:workers`;
+  }
+
+  /** String with a time to live: who is the sweeper. */
+  sweeperLease(): string {
+    return `${this.space.prefix}:sweeper`;
+  }
+
+  #tagged(shard: number): string {
+    return `${this.space.prefix}:{r${shard}}`;
+  }
+}

@@ -1,0 +1,172 @@
+/**
+ * The error catalogue: every code a user can meet, with its HTTP status, whether trying again can help, and one
+ * sentence. Closed list: code that is not here cannot be thrown. docs/errors.md is checked against it by a test.
+ */
+import * as z from 'zod';
+
+interface CatalogueEntry {
+  /** HTTP status when the error ends a call; also the class of an item's error. */
+  status: number;
+  /** True when the same request may succeed later, unchanged. */
+  retryable: boolean;
+  /** What went wrong, for a person. */
+  sentence: string;
+}
+
+export const ERROR_CATALOGUE = {
+  // The body or the call itself
+  malformed_json: { status: 400, retryable: false, sentence: 'The body is not valid JSON.' },
+  malformed_frame: {
+    status: 400,
+    retryable: false,
+    sentence: 'The binary body does not hold what its JSON header promises.',
+  },
+  invalid_request: {
+    status: 422,
+    retryable: false,
+    sentence: 'The request does not have the shape it needs.',
+  },
+  invalid_input: { status: 422, retryable: false, sentence: "An input does not fit the model's signature." },
+  invalid_parameter: {
+    status: 422,
+    retryable: false,
+    sentence: 'A parameter is unknown to the model or has a wrong value.',
+  },
+  unsupported_feature: {
+    status: 422,
+    retryable: false,
+    sentence: 'The model or this server does not offer the feature that was asked for.',
+  },
+  payload_too_large: { status: 413, retryable: false, sentence: 'The body is larger than the limit.' },
+  unsupported_media_type: {
+    status: 415,
+    retryable: false,
+    sentence: 'The content type of the body is not one that this route takes.',
+  },
+  not_acceptable: {
+    status: 406,
+    retryable: false,
+    sentence: 'None of the accepted media types can be given.',
+  },
+  // Things that are not there, or not in a fitting state
+  route_not_found: { status: 404, retryable: false, sentence: 'There is no such route.' },
+  model_not_found: { status: 404, retryable: false, sentence: 'No model of that name is in the repository.' },
+  version_not_found: { status: 404, retryable: false, sentence: 'The model has no such version.' },
+  request_not_found: {
+    status: 404,
+    retryable: false,
+    sentence: 'No request of that id is known: it never was, or its retention time has passed.',
+  },
+  request_terminal: { status: 409, retryable: false, sentence: 'The request has already ended.' },
+  request_id_conflict: {
+    status: 409,
+    retryable: false,
+    sentence: 'Another request already has this request_id and different content.',
+  },
+  device_not_allowed: {
+    status: 422,
+    retryable: false,
+    sentence: "The device asked for is not among those that the model's rules allow.",
+  },
+  // Load and trouble
+  over_capacity: { status: 429, retryable: true, sentence: 'The queue of this model is full.' },
+  store_unavailable: {
+    status: 503,
+    retryable: true,
+    sentence: 'Redis cannot be reached or does not answer in time; nothing was accepted.',
+  },
+  store_full: {
+    status: 503,
+    retryable: true,
+    sentence: 'Redis is close to its memory limit; nothing was accepted.',
+  },
+  signature_unavailable: {
+    status: 503,
+    retryable: true,
+    sentence: "The model's signature is not known: no worker has published it and it could not be read here.",
+  },
+  shutting_down: { status: 503, retryable: true, sentence: 'This server is stopping.' },
+  internal: {
+    status: 500,
+    retryable: true,
+    sentence: 'An error that should not happen; the log has the details.',
+  },
+  // How an item of an accepted request can end
+  item_rejected: { status: 422, retryable: false, sentence: 'The bytes of the item could not be decoded.' },
+  inference_failed: { status: 422, retryable: false, sentence: 'The model failed on this item.' },
+  output_mismatch: {
+    status: 500,
+    retryable: false,
+    sentence: 'The model gave an output whose batch dimension is not the number of rows it was given.',
+  },
+  runner_crashed: {
+    status: 500,
+    retryable: false,
+    sentence: 'The runner process died while it ran this item alone.',
+  },
+  run_timeout: {
+    status: 504,
+    retryable: false,
+    sentence: 'The run of this item alone took longer than timeout_ms; the runner was replaced.',
+  },
+  deadline_exceeded: {
+    status: 504,
+    retryable: true,
+    sentence: 'The deadline passed before the run could start.',
+  },
+  cancelled: { status: 409, retryable: false, sentence: 'The request was cancelled.' },
+  model_load_failed: { status: 500, retryable: true, sentence: 'The model could not be loaded.' },
+  payload_missing: {
+    status: 500,
+    retryable: true,
+    sentence: 'The stored input of the item is gone.',
+  },
+  worker_lost: {
+    status: 500,
+    retryable: true,
+    sentence: 'Every worker that took the request was lost before it could finish it.',
+  },
+} as const satisfies Record<string, CatalogueEntry>;
+
+export type ErrorCode = keyof typeof ERROR_CATALOGUE;
+export const ErrorCode = z
+  .enum(Object.keys(ERROR_CATALOGUE) as [ErrorCode, ...ErrorCode[]])
+  .describe('A code from the closed error catalogue.');
+
+/** The error of one item, or of a whole request. */
+export const ItemError = z
+  .strictObject({
+    code: ErrorCode,
+    message: z.string().describe('What was wrong, where, what was expected, what to do.'),
+    retryable: z.boolean().describe('True when the same request may succeed later.'),
+    details: z.record(z.string(), z.unknown()).optional().describe('Facts that a program can use.'),
+  })
+  .meta({ id: 'ItemError' });
+export type ItemError = z.infer<typeof ItemError>;
+
+/** One finding about an invalid input. */
+export const Violation = z
+  .strictObject({
+    path: z.string().describe('Where, as a dotted path from the body: inputs.x.shape[1].'),
+    expected: z.string().describe('What would have been right.'),
+    received: z.string().describe('What came.'),
+  })
+  .meta({ id: 'Violation' });
+export type Violation = z.infer<typeof Violation>;
+
+/** The body of every HTTP error: application/problem+json (RFC 9457) with the code and the path of each finding. */
+export const Problem = z
+  .strictObject({
+    type: z.string().describe('urn:remuda:error:<code>'),
+    title: z.string(),
+    status: z.int(),
+    detail: z.string(),
+    code: ErrorCode,
+    retryable: z.boolean(),
+    instance: z.string().optional(),
+    trace_id: z.string().optional(),
+    errors: z.array(Violation).optional(),
+    suggestions: z.array(z.string()).optional().describe('Near names, where a name was not found.'),
+  })
+  .meta({ id: 'Problem' });
+export type Problem = z.infer<typeof Problem>;

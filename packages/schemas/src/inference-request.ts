@@ -1,0 +1,211 @@
+/**
+ * What is sent, the states it goes through, and the record of it. File 1 of the tour; the route that takes it is
+ * apps/producer-api/src/routes/inference-requests.ts.
+ *
+ *   queued → running → succeeded | partial | failed | cancelled | expired     (a terminal state never changes)
+ */
+import * as z from 'zod';
+import { ItemError } from './errors.js';
+import { InputValue } from './tensor.js';
+
+export const LIMITS = {
+  /** Items of one request. */
+  items: 1_000,
+  /** Rows of one request, all items together. */
+  rows: 100_000,
+  /** Requests of one call of POST /v1/requests:batch. */
+  batchRequests: 1_000,
+  /** Longest wait that Prefer: wait=s or ?wait=s is given, in seconds. */
+  waitSeconds: 60,
+  /** Longest retention of a result that a request may ask for, in seconds. */
+  resultTtlSeconds: 7 * 24 * 3600,
+  /** Longest timeout_ms that a request may ask for. */
+  timeoutMs: 24 * 3600 * 1000,
+} as const;
+
+export const RequestId = z
+  .string()
+  .regex(/^[A-Za-z][A-Za-z0-9_-]{0,127}$/, {
+    error: 'a letter, then up to 127 letters, digits, "_" or "-"',
+  })
+  .describe('Identifies the request; sending the same id and content twice is one request.');
+
+export const ModelName = z
+  .string()
+  .regex(/^[a-z0-9][a-z0-9._-]{0,99}$/, { error: 'lower-case letters, digits, ".", "_", "-"; at most 100' })
+  .describe('Name of a model: its folder in the repository.');
+
+export const Lane = z
+  .enum(['interactive', 'bulk'])
+  .describe('Kind of traffic; interactive goes before bulk.');
+export type Lane = z.infer<typeof Lane>;
+
+export const TERMINAL_STATUSES = ['succeeded', 'partial', 'failed', 'cancelled', 'expired'] as const;
+export const RequestStatus = z
+  .enum(['queued', 'running', ...TERMINAL_STATUSES])
+  .describe('partial: some items succeeded, some did not.');
+export type RequestStatus = z.infer<typeof RequestStatus>;
+export type TerminalStatus = (typeof TERMINAL_STATUSES)[number];
+
+/** True when the status can no longer change. */
+export function isTerminal(status: RequestStatus): status is TerminalStatus {
+  return (TERMINAL_STATUSES as readonly string[]).includes(status);
+}
+
+export const RequestMetadata = z
+  .strictObject({
+    priority: z
+      .int()
+      .min(0)
+      .max(9)
+      .default(5)
+      .describe('0 goes first, 9 last. Change it to let urgent work overtake.'),
+    timeout_ms: z
+      .int()
+      .min(1)
+      .max(LIMITS.timeoutMs)
+      .optional()
+      .describe(
+        'From acceptance, in milliseconds: a request that has not begun to run by then ends as expired.',
+      ),
+    result_ttl_s: z
+      .int()
+      .min(1)
+      .max(LIMITS.resultTtlSeconds)
+      .optional()
+      .describe(
+        'How long result and record are kept after the end, in seconds; default is the server’s (3600).',
+      ),
+    tags: z
+      .record(z.string().min(1).max(64), z.string().max(256))
+      .refine((tags) => Object.keys(tags).length <= 16, { error: 'at most 16 tags' })
+      .optional()
+      .describe('Your own labels; returned with the record.'),
+  })
+  .meta({ id: 'RequestMetadata' });
+export type RequestMetadata = z.infer<typeof RequestMetadata>;
+
+const Inputs = z
+  .record(z.string().min(1).max(256), InputValue)
+  .describe('Tensor or bare value by input name.');
+
+export const RequestItem = z
+  .strictObject({
+    id: z.string().min(1).max(128).optional().describe('Your name for the item; returned with its outcome.'),
+    inputs: Inputs,
+  })
+  .meta({ id: 'RequestItem' });
+
+/** Everything of a request but its inputs: what the JSON part of a multipart body may hold. */
+export const RequestOptions = z.strictObject({
+  request_id: RequestId.optional(),
+  parameters: z
+    .record(z.string(), z.unknown())
+    .optional()
+    .describe('Checked against the schema that the model’s harness declares.'),
+  stream: z.boolean().optional().describe('An error on a harness that cannot stream.'),
+  metadata: RequestMetadata.optional(),
+  version: z
+    .string()
+    .regex(/^[1-9]\d{0,8}$/, { error: 'a version number' })
+    .optional()
+    .describe('Version number of the model; default is the highest.'),
+  device: z
+    .string()
+    .min(1)
+    .max(40)
+    .optional()
+    .describe('Device class to run on, within what the model allows.'),
+  webhook: z.url().max(2048).optional().describe('Not offered yet: answered with unsupported_feature.'),
+});
+export type RequestOptions = z.infer<typeof RequestOptions>;
+
+/**
+ * One InferenceRequest. The model stands in the URL. Exactly one of `inputs` (one input set of one or more rows) and
+ * `items` (up to 1,000 independent input sets, each with its own outcome).
+ */
+export const InferenceRequest = RequestOptions.extend({
+  inputs: Inputs.optional(),
+  items: z.array(RequestItem).min(1).max(LIMITS.items).optional(),
+})
+  .refine((request) => (request.inputs === undefined) !== (request.items === undefined), {
+    error: 'exactly one of "inputs" and "items"',
+  })
+  .meta({ id: 'InferenceRequest' });
+export type InferenceRequest = z.infer<typeof InferenceRequest>;
+
+/** Body of POST /v1/requests:batch. Each request is accepted or refused on its own, so each is checked alone. */
+export const BatchSubmission = z
+  .strictObject({
+    lane: Lane.default('interactive'),
+    requests: z
+      .array(z.unknown())
+      .min(1)
+      .max(LIMITS.batchRequests)
+      .describe('Each an InferenceRequest with a "model" beside it.'),
+  })
+  .meta({ id: 'BatchSubmission' });
+
+/** The recorded decision to which device class a request goes, with the reasons. */
+export const Route = z
+  .strictObject({
+    device_class: z.string(),
+    lane: Lane,
+    reasons: z.array(z.string()).describe('Why, in the order the facts were used.'),
+  })
+  .meta({ id: 'Route' });
+export type Route = z.infer<typeof Route>;
+
+const Timestamp = z.iso.datetime().describe('RFC 3339, UTC.');
+
+export const RequestRecord = z
+  .strictObject({
+    request_id: z.string(),
+    model: z.string(),
+    version: z.string(),
+    status: RequestStatus,
+    tenant: z.string(),
+    items: z.strictObject({ total: z.int(), succeeded: z.int(), failed: z.int() }),
+    rows: z.int(),
+    metadata: RequestMetadata,
+    route: Route,
+    attempts: z.int().describe('How often a worker took it up.'),
+    error: ItemError.nullable().describe('Why the request as a whole did not succeed.'),
+    created_at: Timestamp,
+    started_at: Timestamp.nullable(),
+    finished_at: Timestamp.nullable(),
+    deadline_at: Timestamp.nullable().describe('When a request that has not begun to run expires.'),
+    expires_at: Timestamp.describe(
+      'When record and result are removed; while the request has not ended, when they would be if it ended now.',
+    ),
+    trace_id: z.string(),
+    notices: z
+      .array(z.string())
+      .describe('What is worth knowing, such as that no live worker serves the model.'),
+    urls: z.strictObject({ self: z.string(), result: z.string(), cancel: z.string() }),
+  })
+  .meta({ id: 'RequestRecord' });
+export type RequestRecord = z.infer<typeof RequestRecord>;
+
+export const RequestPage = z
+  .strictObject({
+    requests: z.array(RequestRecord),
+    next_cursor: z.string().nullable().describe('Give it as ?cursor= for the next page; null at the end.'),
+  })
+  .meta({ id: 'RequestPage' });
+
+export const CancelOutcome = z
+  .enum(['removed_from_queue', 'stopped_before_run', 'ran_but_suppressed'])
+  .describe(
+    'removed_from_queue: no worker had it. stopped_before_run: a worker had it and will drop it. ran_but_suppressed: the run had begun; its answer is thrown away.',
+  );
+export type CancelOutcome = z.infer<typeof CancelOutcome>;
+
+export const CancelAnswer = z
+  .strictObject({
+    request_id: z.string(),
+    outcome: CancelOutcome,
+    status: RequestStatus,
+    expires_at: Timestamp,
+  })
+  .meta({ id: 'CancelAnswer' });

@@ -1,0 +1,144 @@
+/** A model: how it is configured (model.yaml), and what it takes and gives (its signature). */
+import * as z from 'zod';
+import { Datatype } from './datatypes.js';
+import { Lane, ModelName } from './inference-request.js';
+
+export const DEVICE_CLASSES = ['cpu', 'cuda', 'tensorrt', 'webgpu', 'coreml', 'dml'] as const;
+export const DeviceClass = z.enum(DEVICE_CLASSES).describe('The class of a device; cuda:0 is of class cuda.');
+export type DeviceClass = z.infer<typeof DeviceClass>;
+
+/** Pads a variable axis so that inputs of different lengths can share a batch. */
+export const PaddingRule = z
+  .strictObject({
+    input: z.string(),
+    axis: z.int().min(1).describe('Axis of that input, batch axis counted.'),
+    multiple_of: z
+      .int()
+      .min(1)
+      .default(1)
+      .describe('Lengths are padded up to a multiple of this: the bucket.'),
+    value: z.number().default(0).describe('What is written into the padding.'),
+    restore: z
+      .array(
+        z.strictObject({
+          output: z.string(),
+          axis: z.int().min(0),
+          ratio: z
+            .number()
+            .positive()
+            .default(1)
+            .describe('Output length per input length; the true length is ceil(input length × ratio).'),
+        }),
+      )
+      .default([])
+      .describe('Outputs that are cut back to the true length.'),
+  })
+  .meta({ id: 'PaddingRule' });
+export type PaddingRule = z.infer<typeof PaddingRule>;
+
+export const HarnessConfig = z
+  .strictObject({
+    description: z.string().default(''),
+    labels: z.record(z.string(), z.string()).default({}),
+    harness: z
+      .string()
+      .min(1)
+      .describe('Name of a harness kind, or "./file.mjs" beside model.yaml for one of your own.'),
+    model_path: z.string().default('model.onnx').describe('File in the version folder.'),
+    device: DeviceClass.default('cpu').describe('Preferred device class.'),
+    precision: z.enum(['fp32', 'fp16', 'int8']).default('fp32'),
+    max_batch_size: z
+      .int()
+      .min(1)
+      .max(65_536)
+      .default(8)
+      .describe('Most rows of one run. On CPU 4-16 is often best: the working set stays in the cache.'),
+    max_queue_delay_ms: z
+      .number()
+      .min(0)
+      .max(60_000)
+      .default(2)
+      .describe('Longest time rows wait for company while every instance is busy.'),
+    instances: z.int().min(1).max(64).default(1).describe('Sessions side by side on one device.'),
+    intra_op_threads: z.int().min(1).max(256).default(1).describe('Threads of one session.'),
+    timeout_ms: z
+      .int()
+      .min(1)
+      .default(30_000)
+      .describe('Longest time of one run; then the runner is replaced.'),
+    affinity: z.array(DeviceClass).min(1).default(['cpu']).describe('Device classes allowed, best first.'),
+    batch_axis: z
+      .record(z.string(), z.int().min(0).max(15).nullable())
+      .default({})
+      .describe('Batch axis of an input or output, where it is not found; null: it has none.'),
+    padding: z.array(PaddingRule).default([]),
+    warmup: z
+      .array(z.strictObject({ rows: z.int().min(1), dims: z.record(z.string(), z.int().min(1)).default({}) }))
+      .default([{ rows: 1, dims: {} }])
+      .describe('Runs made before the model takes traffic; dims gives sizes to symbolic axes.'),
+    model_kwargs: z
+      .record(z.string(), z.unknown())
+      .default({})
+      .describe('What only this harness kind knows.'),
+  })
+  .meta({ id: 'HarnessConfig' });
+export type HarnessConfig = z.infer<typeof HarnessConfig>;
+
+export const SignatureTensor = z
+  .strictObject({
+    name: z.string(),
+    datatype: Datatype,
+    shape: z
+      .array(z.union([z.int().min(0), z.string()]))
+      .describe('A number is fixed, a name is a symbolic axis.'),
+    batch_axis: z.int().min(0).nullable().describe('null: the input is shared by all rows of a batch.'),
+    kind: z.enum(['tensor', 'image']).describe('image: each BYTES element is an encoded image file.'),
+  })
+  .meta({ id: 'SignatureTensor' });
+export type SignatureTensor = z.infer<typeof SignatureTensor>;
+
+/** What a model version takes and gives, as published by the workers under its digest. */
+export const ModelSignature = z
+  .strictObject({
+    model: ModelName,
+    version: z.string(),
+    digest: z.string().describe('sha256 over the files of the version and its configuration.'),
+    harness: z.string(),
+    inputs: z.array(SignatureTensor),
+    outputs: z.array(SignatureTensor),
+    batchable: z.boolean().describe('False: rows run one by one.'),
+    max_batch_size: z.int(),
+    padding: z.array(PaddingRule),
+    parameters_schema: z
+      .record(z.string(), z.unknown())
+      .nullable()
+      .describe('JSON Schema; null: takes none.'),
+    streams: z.boolean(),
+    affinity: z.array(DeviceClass),
+  })
+  .meta({ id: 'ModelSignature' });
+export type ModelSignature = z.infer<typeof ModelSignature>;
+
+export const ModelSummary = z
+  .strictObject({
+    name: ModelName,
+    description: z.string(),
+    labels: z.record(z.string(), z.string()),
+    versions: z.array(z.string()),
+    default_version: z.string().nullable(),
+    workers: z.int().describe('Live workers that have it loaded.'),
+    queues: z.array(
+      z.strictObject({ device_class: DeviceClass, lane: Lane, waiting: z.int(), active: z.int() }),
+    ),
+    problems: z
+      .array(z.string())
+      .describe('Why a version cannot be served, as the repository or a worker says.'),
+  })
+  .meta({ id: 'ModelSummary' });
+export type ModelSummary = z.infer<typeof ModelSummary>;
+
+export const ModelDetail = ModelSummary.extend({
+  config: HarnessConfig.nullable(),
+  signature: ModelSignature.nullable(),
+}).meta({ id: 'ModelDetail' });
+export type ModelDetail = z.infer<typeof ModelDetail>;
