@@ -15,7 +15,10 @@ export const newWorkerId = (host: string, pid: number): string =>
   `${host.replace(/[^A-Za-z0-9-]/g, '-').slice(0, 40)}-${pid}-${eight()}`;
 
 /** A W3C trace id: 16 random bytes in hex, never all zero. */
-export const newTraceId = (): string => randomBytes(16).toString('hex').replace(/^0{32}$/, '1'.padStart(32, '0'));
+export const newTraceId = (): string =>
+  randomBytes(16)
+    .toString('hex')
+    .replace(/^0{32}$/, '1'.padStart(32, '0'));
 
 /** The trace id of a W3C traceparent header (version 00), or undefined when it is none. */
 export function traceIdOf(traceparent: string | undefined): string | undefined {

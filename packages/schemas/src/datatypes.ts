@@ -1,6 +1,6 @@
 /**
- * The datatypes of the Open Inference Protocol (v2, "Tensor Data Types"): names, width in bytes, and how a number is
- * written little-endian. BYTES elements are length-prefixed (uint32 little-endian) in the binary layout.
+ * The datatypes of the Open Inference Protocol (v2, "Tensor Data Types"): names, width in bytes, and integer
+ * ranges. BYTES elements are length-prefixed (uint32 little-endian) in the binary layout.
  */
 import * as z from 'zod';
 
@@ -56,41 +56,4 @@ export function elementCount(shape: readonly number[]): number {
   let count = 1;
   for (const dim of shape) count *= dim;
   return count;
-}
-
-const scratch = new DataView(new ArrayBuffer(4));
-
-/** IEEE 754 binary16 bits of a number, rounded to nearest even; beyond 65,519.99 gives infinity. */
-export function toHalfBits(value: number): number {
-  scratch.setFloat32(0, value);
-  const bits = scratch.getUint32(0);
-  const sign = (bits >>> 16) & 0x8000;
-  const exponent = (bits >>> 23) & 0xff;
-  const mantissa = bits & 0x7fffff;
-  if (exponent === 0xff) return sign | 0x7c00 | (mantissa ? 0x200 : 0);
-  const unbiased = exponent - 127;
-  if (unbiased > 15) return sign | 0x7c00;
-  if (unbiased >= -14) {
-    const half = ((unbiased + 15) << 10) | (mantissa >>> 13);
-    return sign | (half + roundUp(mantissa & 0x1fff, 0x1000, half));
-  }
-  if (unbiased < -25) return sign;
-  const shift = -unbiased - 14 + 13;
-  const full = mantissa | 0x800000;
-  const half = full >>> shift;
-  return sign | (half + roundUp(full & ((1 << shift) - 1), 1 << (shift - 1), half));
-}
-
-function roundUp(rest: number, halfway: number, kept: number): number {
-  return rest > halfway || (rest === halfway && (kept & 1) === 1) ? 1 : 0;
-}
-
-/** The number that IEEE 754 binary16 bits stand for. */
-export function fromHalfBits(bits: number): number {
-  const sign = bits & 0x8000 ? -1 : 1;
-  const exponent = (bits >>> 10) & 0x1f;
-  const mantissa = bits & 0x3ff;
-  if (exponent === 0) return sign * mantissa * 2 ** -24;
-  if (exponent === 31) return mantissa ? Number.NaN : sign * Number.POSITIVE_INFINITY;
-  return sign * (1 + mantissa / 1024) * 2 ** (exponent - 15);
 }

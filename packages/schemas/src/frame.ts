@@ -7,7 +7,9 @@
  */
 import * as z from 'zod';
 import { Datatype, ELEMENT_BYTES, elementCount } from './datatypes.js';
+import { parseJson } from './json-text.js';
 import { type RawTensor, Shape } from './tensor.js';
+import { checkedBytes } from './tensor-codec.js';
 import { InvalidInputError, refuse, violationsOf } from './violation.js';
 
 /** Describes one tensor in the header of a frame. */
@@ -133,35 +135,14 @@ export function splitBinaryBody(
   return { header: parseJson(text), rest: body.subarray(length) };
 }
 
-/** JSON.parse whose error says where. @throws InvalidInputError malformed_json */
-export function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    const position = /at position (\d+)/.exec(reason)?.[1];
-    return refuse(
-      [],
-      'valid JSON',
-      position === undefined
-        ? `${reason} (at position ${text.length}, the end)`
-        : positionText(text, Number(position), reason),
-      'malformed_json',
-    );
-  }
-}
-
-function positionText(text: string, position: number, reason: string): string {
-  const before = text.slice(0, position);
-  const line = before.split('\n').length;
-  const column = position - before.lastIndexOf('\n');
-  return `${reason.replace(/ \(line \d+ column \d+\)/, '')} (line ${line}, column ${column})`;
-}
+/** A tensor of a binary body: its bytes, or its JSON data. */
+export type FrameTensorBytes = FrameTensor & { bytes: Uint8Array | undefined };
 
 /**
- * The tensors that a binary body's header describes, cut out of the bytes behind it (views, no copy). Byte lengths
- * are checked against datatype and shape; what the model expects is checked later, with the signature.
- * @throws InvalidInputError malformed_frame, invalid_request
+ * The tensors that a binary body's header describes, cut out of the bytes behind it (views, no copy). Their bytes are
+ * checked against datatype and shape; what the model expects is checked later, with the signature.
+ * @param from where in `rest` the first of them begins; `end` is where the last one ends
+ * @throws InvalidInputError malformed_frame, invalid_request, invalid_input
  */
 export function cutTensors(
   described: unknown,
@@ -170,42 +151,59 @@ export function cutTensors(
   from = 0,
 ): { tensors: FrameTensorBytes[]; end: number } {
   const parsed = z.array(FrameTensor).safeParse(described);
-  if (!parsed.success)
+  if (!parsed.success) {
     throw new InvalidInputError(violationsOf(parsed.error, described, path), 'invalid_request');
+  }
   let offset = from;
   const tensors = parsed.data.map((tensor, index) => {
     const at = [...path, index];
-    if (tensor.data !== undefined) {
-      if (tensor.parameters) refuse(at, 'either "data" or binary_data_size', 'both', 'malformed_frame');
-      return { ...tensor, bytes: undefined };
-    }
-    const size = tensor.parameters?.binary_data_size;
-    if (size === undefined)
-      return refuse(at, '"data" or parameters.binary_data_size', 'neither', 'malformed_frame');
-    const width = ELEMENT_BYTES[tensor.datatype];
-    const needed = width * elementCount(tensor.shape);
-    if (width > 0 && size !== needed) {
-      refuse(
-        [...at, 'parameters', 'binary_data_size'],
-        `${needed} bytes (${tensor.datatype} [${tensor.shape.join(', ')}])`,
-        `${size} bytes`,
-        'malformed_frame',
-      );
-    }
-    if (offset + size > rest.byteLength) {
-      refuse(
-        [...at, 'parameters', 'binary_data_size'],
-        `at most the ${Math.max(0, rest.byteLength - offset)} bytes that are left behind the header`,
-        `${size} bytes`,
-        'malformed_frame',
-      );
-    }
+    if (!isBinary(tensor, at)) return { ...tensor, bytes: undefined };
+    const size = binarySize(tensor, rest.byteLength - offset, at);
     const bytes = rest.subarray(offset, offset + size);
     offset += size;
-    return { ...tensor, bytes };
+    return { ...tensor, bytes: checkedBytes(bytes, tensor.datatype, tensor.shape, at) };
   });
   return { tensors, end: offset };
 }
 
-/** A tensor of a binary body: its bytes, or its JSON data. */
-export type FrameTensorBytes = FrameTensor & { bytes: Uint8Array | undefined };
+/** Refuses bytes that no tensor of the header accounts for. @throws InvalidInputError malformed_frame */
+export function refuseLeftOver(rest: Uint8Array, end: number): void {
+  if (end === rest.byteLength) return;
+  refuse(
+    [],
+    `${end} bytes behind the header, as the tensors' binary_data_size add up`,
+    `${rest.byteLength} bytes`,
+    'malformed_frame',
+  );
+}
+
+/** Whether the elements stand behind the header, and not in it as JSON. */
+function isBinary(tensor: FrameTensor, at: PropertyKey[]): boolean {
+  const asJson = tensor.data !== undefined;
+  const asBytes = tensor.parameters !== undefined;
+  if (asJson === asBytes) {
+    const received = asJson ? 'both' : 'neither';
+    refuse(at, 'one of "data" and parameters.binary_data_size', received, 'malformed_frame');
+  }
+  return asBytes;
+}
+
+function binarySize(tensor: FrameTensor, left: number, at: PropertyKey[]): number {
+  const size = tensor.parameters?.binary_data_size ?? 0;
+  const width = ELEMENT_BYTES[tensor.datatype];
+  const needed = width * elementCount(tensor.shape);
+  const path = [...at, 'parameters', 'binary_data_size'];
+  if (width > 0 && size !== needed) {
+    const expected = `${needed} bytes (${tensor.datatype} [${tensor.shape.join(', ')}])`;
+    refuse(path, expected, `${size} bytes`, 'malformed_frame');
+  }
+  if (size > left) {
+    refuse(
+      path,
+      `at most the ${left} bytes that are left behind the header`,
+      `${size} bytes`,
+      'malformed_frame',
+    );
+  }
+  return size;
+}

@@ -4,14 +4,10 @@
  * rounded) are refused, never truncated; 64-bit integers may come as decimal strings and leave as such when a number
  * would lose digits; NaN and infinities travel as the strings "NaN", "Infinity", "-Infinity".
  */
-import {
-  type Datatype,
-  ELEMENT_BYTES,
-  elementCount,
-  fromHalfBits,
-  INTEGER_RANGE,
-  toHalfBits,
-} from './datatypes.js';
+import { decodeBase64 } from './base64.js';
+import { countBytesElements, joinBytesElements, textElements } from './bytes-elements.js';
+import { type Datatype, ELEMENT_BYTES, elementCount, INTEGER_RANGE } from './datatypes.js';
+import { fromHalfBits, toHalfBits } from './half-float.js';
 import type { RawTensor, Tensor } from './tensor.js';
 import { describeValue, refuse } from './violation.js';
 
@@ -26,23 +22,22 @@ export function decodeTensor(name: string, tensor: Tensor, path: Path): RawTenso
   const { datatype, shape } = tensor;
   const bytes =
     tensor.b64 === undefined
-      ? encodeElements(flatten(tensor.data, shape, [...path, 'data']), datatype)
+      ? encodeElements(locate(tensor.data, shape, [...path, 'data']), datatype)
       : checkedBytes(decodeBase64(tensor.b64, [...path, 'b64']), datatype, shape, [...path, 'b64']);
   return { name, datatype, shape, bytes };
 }
 
-/** Raw bytes as a wire tensor with JSON elements, flat. */
+/** Raw bytes as a wire tensor with JSON elements, flat; in base64 where BYTES are not UTF-8, which JSON would damage. */
 export function encodeTensor(tensor: RawTensor): Tensor {
-  return { datatype: tensor.datatype, shape: tensor.shape, data: decodeElements(tensor) };
+  const data = decodeElements(tensor);
+  if (data === undefined) return encodeTensorBase64(tensor);
+  return { datatype: tensor.datatype, shape: tensor.shape, data };
 }
 
 /** Raw bytes as a wire tensor in base64. */
-export function encodeTensorBase64(tensor: RawTensor): Tensor {
-  return {
-    datatype: tensor.datatype,
-    shape: tensor.shape,
-    b64: Buffer.from(tensor.bytes).toString('base64'),
-  };
+export function encodeTensorBase64({ datatype, shape, bytes }: RawTensor): Tensor {
+  const view = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  return { datatype, shape, b64: view.toString('base64') };
 }
 
 /** Bytes that came over the wire, checked against datatype and shape. @throws InvalidInputError */
@@ -58,10 +53,7 @@ export function checkedBytes(
     if (bytes.byteLength !== width * count) {
       refuse(path, `${width * count} bytes (${datatype} [${shape.join(', ')}])`, `${bytes.byteLength} bytes`);
     }
-    if (datatype === 'BOOL') {
-      const wrong = bytes.findIndex((byte) => byte > 1);
-      if (wrong >= 0) refuse([...path, wrong], '0 or 1 (BOOL)', String(bytes[wrong]));
-    }
+    if (datatype === 'BOOL') refuseOtherThanBits(bytes, path);
     return bytes;
   }
   const elements = countBytesElements(bytes, path);
@@ -70,7 +62,14 @@ export function checkedBytes(
   return bytes;
 }
 
-/** The shape of nested arrays: lengths along the first element of each level. Ragged ones are found by flatten. */
+/** A plain loop: a callback for each byte would cost ten times as much. */
+function refuseOtherThanBits(bytes: Uint8Array, path: Path): void {
+  for (let i = 0; i < bytes.length; i++) {
+    if ((bytes[i] as number) > 1) refuse([...path, i], '0 or 1 (BOOL)', String(bytes[i]));
+  }
+}
+
+/** The shape of nested arrays: lengths along the first element of each level. Ragged ones are found by decodeTensor. */
 export function nestedShape(value: unknown): number[] {
   const shape: number[] = [];
   let level = value;
@@ -81,16 +80,18 @@ export function nestedShape(value: unknown): number[] {
   return shape;
 }
 
+/** Elements in row-major order, as the arrays they stand in: one when flat, each innermost one when nested. */
 interface Located {
-  values: unknown[];
+  count: number;
+  runs: readonly unknown[][];
   pathOf(index: number): Path;
 }
 
-/** Elements in row-major order: taken as they are when flat, walked level by level when nested as the shape says. */
-function flatten(data: unknown, shape: readonly number[], path: Path): Located {
+/** Elements taken as they are when flat, or found level by level when nested as the shape says. */
+function locate(data: unknown, shape: readonly number[], path: Path): Located {
   const count = elementCount(shape);
   if (!Array.isArray(data)) {
-    if (shape.length === 0 || count === 1) return { values: [data], pathOf: () => path };
+    if (count === 1) return { count, runs: [[data]], pathOf: () => path };
     return refuse(path, `an array of ${count} elements`, describeValue(data));
   }
   const nested = shape.length > 1 && Array.isArray(data[0]);
@@ -98,23 +99,26 @@ function flatten(data: unknown, shape: readonly number[], path: Path): Located {
     if (data.length !== count) {
       refuse(path, `${count} elements (shape [${shape.join(', ')}])`, `${data.length} elements`);
     }
-    return { values: data, pathOf: (index) => [...path, index] };
+    return { count, runs: [data], pathOf: (index) => [...path, index] };
   }
-  const values: unknown[] = [];
-  walk(data, shape, 0, path, values);
-  return { values, pathOf: (index) => [...path, ...coordinates(index, shape)] };
+  const runs: unknown[][] = [];
+  collectRuns(data, shape, 0, path, runs);
+  return { count, runs, pathOf: (index) => [...path, ...coordinates(index, shape)] };
 }
 
-function walk(level: unknown, shape: readonly number[], axis: number, path: Path, into: unknown[]): void {
+function collectRuns(
+  level: unknown,
+  shape: readonly number[],
+  axis: number,
+  path: Path,
+  into: unknown[][],
+): void {
   if (!Array.isArray(level) || level.length !== shape[axis]) {
     const received = Array.isArray(level) ? `${level.length} entries` : describeValue(level);
     refuse(path, `${shape[axis]} entries (axis ${axis} of shape [${shape.join(', ')}])`, received);
   }
-  if (axis === shape.length - 1) {
-    for (const value of level) into.push(value);
-    return;
-  }
-  for (let i = 0; i < level.length; i++) walk(level[i], shape, axis + 1, [...path, i], into);
+  if (axis === shape.length - 1) into.push(level);
+  else for (let i = 0; i < level.length; i++) collectRuns(level[i], shape, axis + 1, [...path, i], into);
 }
 
 function coordinates(index: number, shape: readonly number[]): number[] {
@@ -130,13 +134,15 @@ function coordinates(index: number, shape: readonly number[]): number[] {
 
 function encodeElements(source: Located, datatype: Datatype): Uint8Array {
   if (datatype === 'BYTES') return encodeStrings(source);
-  const { values } = source;
-  const bytes = new Uint8Array(values.length * ELEMENT_BYTES[datatype]);
+  const bytes = new Uint8Array(source.count * ELEMENT_BYTES[datatype]);
   const view = new DataView(bytes.buffer);
   const write = WRITERS[datatype];
-  for (let i = 0; i < values.length; i++) {
-    const wrong = write(view, i, values[i]);
-    if (wrong !== undefined) refuse(source.pathOf(i), wrong, describeValue(values[i]));
+  let index = 0;
+  for (const run of source.runs) {
+    for (let i = 0; i < run.length; i++, index++) {
+      const wrong = write(view, index, run[i]);
+      if (wrong !== undefined) refuse(source.pathOf(index), wrong, describeValue(run[i]));
+    }
   }
   return bytes;
 }
@@ -176,27 +182,37 @@ function smallInteger(datatype: Datatype, set: (view: DataView, i: number, value
 function bigInteger(datatype: Datatype, set: (view: DataView, i: number, value: bigint) => void): Writer {
   const [low, high] = INTEGER_RANGE[datatype] as readonly [bigint, bigint];
   const range = `a whole number from ${low} to ${high} (${datatype})`;
+  const lowest = Number(low);
   return (view, i, value) => {
-    let big: bigint;
     if (typeof value === 'number') {
       if (!Number.isInteger(value)) return range;
       if (!Number.isSafeInteger(value)) {
         return `${range}; beyond 2^53 as a decimal string, since a JSON number has lost digits there`;
       }
-      big = BigInt(value);
-    } else if (typeof value === 'string' && /^-?\d{1,20}$/.test(value)) big = BigInt(value);
-    else return range;
+      if (value < lowest) return range;
+      setSafeInteger(view, i * 8, value);
+      return undefined;
+    }
+    if (typeof value !== 'string' || !/^-?\d{1,20}$/.test(value)) return range;
+    const big = BigInt(value);
     if (big < low || big > high) return range;
     set(view, i, big);
     return undefined;
   };
 }
 
-const SPECIAL_FLOATS: Readonly<Record<string, number>> = {
-  NaN: Number.NaN,
-  Infinity: Number.POSITIVE_INFINITY,
-  '-Infinity': Number.NEGATIVE_INFINITY,
-};
+/** Two's complement in two halves: four times as fast as through a BigInt, and token ids are INT64. */
+function setSafeInteger(view: DataView, offset: number, value: number): void {
+  view.setInt32(offset, value | 0, true);
+  view.setInt32(offset + 4, Math.floor(value / 2 ** 32), true);
+}
+
+/** A Map: an object would also answer to "constructor". */
+const SPECIAL_FLOATS = new Map<unknown, number>([
+  ['NaN', Number.NaN],
+  ['Infinity', Number.POSITIVE_INFINITY],
+  ['-Infinity', Number.NEGATIVE_INFINITY],
+]);
 
 function float(
   datatype: Datatype,
@@ -213,7 +229,7 @@ function float(
       set(view, i, value);
       return undefined;
     }
-    const special = typeof value === 'string' ? SPECIAL_FLOATS[value] : undefined;
+    const special = SPECIAL_FLOATS.get(value);
     if (special === undefined) return expected;
     set(view, i, special);
     return undefined;
@@ -221,87 +237,21 @@ function float(
 }
 
 function encodeStrings(source: Located): Uint8Array {
-  const parts: Buffer[] = [];
-  source.values.forEach((value, index) => {
+  const elements = source.runs.flat().map((value, index) => {
     if (typeof value !== 'string') refuse(source.pathOf(index), 'a string (BYTES)', describeValue(value));
-    parts.push(Buffer.from(value, 'utf8'));
-  });
-  return joinBytesElements(parts);
-}
-
-/** BYTES elements in the binary layout: each with its length (uint32 little-endian) before it. */
-export function joinBytesElements(elements: readonly Uint8Array[]): Uint8Array {
-  const total = elements.reduce((sum, element) => sum + 4 + element.byteLength, 0);
-  const out = Buffer.allocUnsafe(total);
-  let offset = 0;
-  for (const element of elements) {
-    out.writeUInt32LE(element.byteLength, offset);
-    out.set(element, offset + 4);
-    offset += 4 + element.byteLength;
-  }
-  return out;
-}
-
-/** The elements of a BYTES tensor, as views. Trusts bytes that were checked. */
-export function splitBytesElements(bytes: Uint8Array): Uint8Array[] {
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  const out: Uint8Array[] = [];
-  for (let offset = 0; offset < bytes.byteLength; ) {
-    const length = view.getUint32(offset, true);
-    out.push(bytes.subarray(offset + 4, offset + 4 + length));
-    offset += 4 + length;
-  }
-  return out;
-}
-
-function countBytesElements(bytes: Uint8Array, path: Path): number {
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  let offset = 0;
-  let count = 0;
-  while (offset < bytes.byteLength) {
-    const left = bytes.byteLength - offset - 4;
-    const length = left >= 0 ? view.getUint32(offset, true) : -1;
-    if (length < 0 || length > left) {
-      refuse(
-        [...path, count],
-        'a uint32 length and that many bytes for each BYTES element',
-        left < 0 ? `${left + 4} bytes left over` : `a length of ${length} with ${left} bytes left`,
-      );
+    if (/\p{Surrogate}/u.test(value)) {
+      refuse(source.pathOf(index), 'well-formed Unicode (BYTES)', 'half of a surrogate pair');
     }
-    offset += 4 + length;
-    count++;
-  }
-  return count;
-}
-
-/** Strict base64 (RFC 4648 section 4, or the URL-safe alphabet of section 5), padding optional. @throws InvalidInputError */
-export function decodeBase64(text: string, path: Path): Buffer {
-  const bytes = Buffer.from(text, 'base64');
-  const body = text.endsWith('=') ? text.replace(/={1,2}$/, '') : text;
-  // Buffer.from skips what it does not know; a right length and a clean alphabet show that it skipped nothing.
-  if (
-    body.length % 4 === 1 ||
-    bytes.length !== Math.floor((body.length * 3) / 4) ||
-    /[^A-Za-z0-9+/_-]/.test(body)
-  ) {
-    const wrong = /[^A-Za-z0-9+/_-]/.exec(body);
-    refuse(
-      path,
-      'base64',
-      wrong
-        ? `character ${JSON.stringify(wrong[0])} at position ${wrong.index}`
-        : `${text.length} characters, a length base64 cannot have`,
-    );
-  }
-  return bytes;
+    return Buffer.from(value, 'utf8');
+  });
+  return joinBytesElements(elements);
 }
 
 type JsonElement = number | string | boolean;
 
-function decodeElements(tensor: RawTensor): JsonElement[] {
-  const { datatype, bytes } = tensor;
-  if (datatype === 'BYTES')
-    return splitBytesElements(bytes).map((element) => Buffer.from(element).toString('utf8'));
+/** The elements as JSON; undefined where JSON cannot hold them. */
+function decodeElements({ datatype, bytes }: RawTensor): JsonElement[] | undefined {
+  if (datatype === 'BYTES') return textElements(bytes);
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const read = READERS[datatype];
   const out = new Array<JsonElement>(bytes.byteLength / ELEMENT_BYTES[datatype]);

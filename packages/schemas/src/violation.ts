@@ -62,52 +62,81 @@ export function violationsOf(error: z.ZodError, body: unknown, prefix: Path = []
 }
 
 function fromIssue(issue: z.core.$ZodIssue, body: unknown, prefix: Path): Violation[] {
-  const path = [...prefix, ...issue.path];
+  const path = dotted([...prefix, ...issue.path]);
   const value = valueAt(body, issue.path);
   switch (issue.code) {
     case 'unrecognized_keys':
       return issue.keys.map((key) => ({
-        path: dotted([...path, key]),
+        path: dotted([...prefix, ...issue.path, key]),
         expected: 'no such key',
         received: `an unknown key "${key}"`,
       }));
-    case 'invalid_union': {
-      const closest = closestBranch(issue.errors, value);
-      if (!closest) break;
-      return closest.flatMap((inner) =>
-        fromIssue({ ...inner, path: [...issue.path, ...inner.path] }, body, prefix),
-      );
+    case 'invalid_union':
+      return fromUnion(issue, body, prefix);
+    case 'invalid_key': {
+      const key = issue.path.at(-1);
+      const expected = issue.issues.map((inner) => expectation(inner)).join(', ');
+      return [{ path, expected: `a key of ${expected}`, received: describeValue(key) }];
     }
-    case 'invalid_type':
-      return [{ path: dotted(path), expected: issue.expected, received: describeValue(value) }];
-    case 'invalid_value':
-      return [
-        {
-          path: dotted(path),
-          expected: `one of ${issue.values.map((v) => JSON.stringify(v)).join(', ')}`,
-          received: describeValue(value),
-        },
-      ];
     case 'too_big':
     case 'too_small':
-      return [{ path: dotted(path), expected: bound(issue), received: sizeOf(value, issue.origin) }];
+      return [{ path, expected: expectation(issue), received: sizeOf(value, issue.origin) }];
+    default:
+      return [{ path, expected: expectation(issue), received: describeValue(value) }];
   }
-  return [{ path: dotted(path), expected: issue.message, received: describeValue(value) }];
 }
 
-/** The branch of a union that was most likely meant: the one whose faults lie deepest, an object for an object. */
-function closestBranch(branches: z.core.$ZodIssue[][], value: unknown): z.core.$ZodIssue[] | undefined {
-  const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
-  const meant = branches.filter(
-    (issues) => !issues.some((issue) => issue.path.length === 0 && issue.code === 'invalid_type'),
-  );
-  if (meant.length > 0) return meant[0];
-  return isObject ? branches[0] : undefined;
+/** The faults of the branch that was meant; where none fits at all, the kinds of value that would. */
+function fromUnion(issue: z.core.$ZodIssueInvalidUnion, body: unknown, prefix: Path): Violation[] {
+  const value = valueAt(body, issue.path);
+  const meant = issue.errors.find((branch) => !branch.some(isOtherKind));
+  if (meant) {
+    return meant.flatMap((inner) =>
+      fromIssue({ ...inner, path: [...issue.path, ...inner.path] }, body, prefix),
+    );
+  }
+  const kinds = new Set(issue.errors.flatMap((branch) => branch.filter(isOtherKind).map(expectation)));
+  const expected = [...kinds].join(' or ') || issue.message;
+  return [{ path: dotted([...prefix, ...issue.path]), expected, received: describeValue(value) }];
 }
 
-function bound(issue: z.core.$ZodIssueTooBig | z.core.$ZodIssueTooSmall): string {
-  const unit = issue.origin === 'string' ? ' characters' : issue.origin === 'array' ? ' entries' : '';
-  return issue.code === 'too_big' ? `at most ${issue.maximum}${unit}` : `at least ${issue.minimum}${unit}`;
+/** True when a branch was refused at its root: another kind of value altogether. */
+function isOtherKind(issue: z.core.$ZodIssue): boolean {
+  return issue.path.length === 0 && issue.code === 'invalid_type';
+}
+
+/** What would have been right, in words. */
+function expectation(issue: z.core.$ZodIssue): string {
+  switch (issue.code) {
+    case 'invalid_type':
+      return KINDS[issue.expected] ?? issue.expected;
+    case 'invalid_value':
+      return `one of ${issue.values.map((value) => JSON.stringify(value)).join(', ')}`;
+    case 'invalid_format':
+      // A regular expression comes with a sentence of its own; the built-in formats speak for themselves.
+      return issue.format === 'regex' ? issue.message : `a valid ${issue.format}`;
+    case 'too_big':
+      return `at most ${issue.maximum}${unitOf(issue.origin)}`;
+    case 'too_small':
+      return `${issue.inclusive === false ? 'more than' : 'at least'} ${issue.minimum}${unitOf(issue.origin)}`;
+    default:
+      return issue.message;
+  }
+}
+
+const KINDS: Readonly<Partial<Record<string, string>>> = {
+  int: 'a whole number',
+  number: 'a number',
+  string: 'a string',
+  boolean: 'true or false',
+  object: 'an object',
+  record: 'an object',
+  array: 'an array',
+};
+
+function unitOf(origin: string): string {
+  if (origin === 'string') return ' characters';
+  return origin === 'array' ? ' entries' : '';
 }
 
 function sizeOf(value: unknown, origin: string): string {

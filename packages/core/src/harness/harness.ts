@@ -3,8 +3,8 @@
  * outside this folder knows what runs behind it. A harness lives in an instance thread of a runner process; it may
  * block its thread, and a crash of it takes down the runner, never the worker.
  *
- * A new model type is a new file: harness/kinds/<name>.ts exporting `definition`, or "./file.mjs" beside a model.yaml.
- * No existing file changes (see registry.ts).
+ * A new model type is a new file: harness/kinds/<name>.ts exporting `definition`, or "./file.mjs" beside a model.yaml
+ * whose `definition` may be a function of a HarnessToolbox. No existing file changes (see registry.ts).
  */
 import type { HarnessConfig, ItemError, RawTensor, SignatureTensor } from '@remuda/schemas';
 import type * as z from 'zod';
@@ -18,6 +18,7 @@ export interface ModelSource {
   digest: string;
   /** Absolute path of the version folder. */
   folder: string;
+  /** The registry replaces `model_kwargs` by what the kind's schema made of them: defaults filled in. */
   config: HarnessConfig;
   /** cpu, cuda:0, … */
   device: string;
@@ -88,8 +89,20 @@ export interface HarnessDefinition {
   parameters: z.ZodType | null;
   /** Makes the object that lives in an instance thread. */
   create(): InferenceHarness;
-  /** Makes the hooks that live in the runner's main thread, once per loaded version. */
-  hooks?(source: ModelSource): Promise<HarnessHooks>;
+  /** Makes the hooks that live in the runner's main thread, once per loaded version. `tensors`: the model's own. */
+  hooks?(source: ModelSource, tensors: ModelTensors): Promise<HarnessHooks>;
   /** What users see, where hooks make it differ from the model's own tensors. */
   publicTensors?(tensors: ModelTensors, source: ModelSource): ModelTensors;
 }
+
+/** What a harness file beside a model.yaml is given: it lies outside the packages and can import none of them. */
+export interface HarnessToolbox {
+  /** The definition of a built-in kind, to build on: `{ ...(await kind('onnx')), create: () => … }`. */
+  kind(name: string): Promise<HarnessDefinition>;
+  z: typeof z;
+}
+
+/** What a harness module exports as `definition`. */
+export type HarnessExport =
+  | HarnessDefinition
+  | ((toolbox: HarnessToolbox) => HarnessDefinition | Promise<HarnessDefinition>);

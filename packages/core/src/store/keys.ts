@@ -27,17 +27,17 @@ export class Keys {
 
   /** Hash: the record of a request, its outcomes, and its payload where that is small. */
   record(requestId: string): string {
-    return `${this.#tagged(this.shardOf(requestId))}:q:${requestId}`;
+    return `${this.tagOf(requestId)}:q:${requestId}`;
   }
 
   /** String: the input frame of one item. */
   payload(requestId: string, nonce: string, item: number): string {
-    return `${this.#tagged(this.shardOf(requestId))}:p:${requestId}:${nonce}:${item}`;
+    return `${this.tagOf(requestId)}:p:${requestId}:${nonce}:${item}`;
   }
 
   /** String: the output frame of one item, where it is large. The token keeps a fenced writer's bytes apart. */
   largeResult(requestId: string, nonce: string, item: number, token: number): string {
-    return `${this.#tagged(this.shardOf(requestId))}:o:${requestId}:${nonce}:${item}:${token}`;
+    return `${this.tagOf(requestId)}:o:${requestId}:${nonce}:${item}:${token}`;
   }
 
   /** Sorted set: ids of requests that have not ended, by time of acceptance. */
@@ -73,6 +73,11 @@ export class Keys {
   /** String with a time to live: who is the sweeper. */
   sweeperLease(): string {
     return `${this.space.prefix}:sweeper`;
+  }
+
+  /** The hash tag, with prefix, that all keys of a request share; scripts build payload and outcome keys from it. */
+  tagOf(requestId: string): string {
+    return this.#tagged(this.shardOf(requestId));
   }
 
   #tagged(shard: number): string {

@@ -1,0 +1,48 @@
+/**
+ * Which requests may share a run: those with equal keys. Into the key goes everything that one run holds once for all
+ * its rows: the version, datatypes, the sizes of all axes but the rows' (after padding to the bucket), the bytes of
+ * inputs without a batch axis, and the parameters. Pure; a few microseconds for a plain tensor.
+ */
+import { hash } from 'node:crypto';
+import type { ModelSignature, RawTensor } from '@remuda/schemas';
+import { paddedShape } from './padding.js';
+
+export interface CompatibilityFacts {
+  signature: Pick<ModelSignature, 'inputs' | 'padding'>;
+  tensors: readonly RawTensor[];
+  parameters: Record<string, unknown> | undefined;
+  version: string;
+}
+
+/** A short text; equal for requests that may share a run, different for any others. */
+export function compatibilityKey({ signature, tensors, parameters, version }: CompatibilityFacts): string {
+  let facts = version;
+  for (const input of signature.inputs) {
+    const tensor = tensors.find((candidate) => candidate.name === input.name);
+    facts += `\n${input.name}\t`;
+    if (tensor) facts += tensorFacts(tensor, input.batch_axis, signature);
+  }
+  if (parameters && Object.keys(parameters).length > 0) facts += `\n${canonicalJson(parameters)}`;
+  return hash('sha256', facts, 'base64url' as 'base64').slice(0, 22);
+}
+
+function tensorFacts(
+  tensor: RawTensor,
+  batchAxis: number | null,
+  signature: CompatibilityFacts['signature'],
+): string {
+  const shape = paddedShape(tensor.name, tensor.shape, signature.padding);
+  if (batchAxis === null) return `${tensor.datatype}:${shape.join()}:${hash('sha256', tensor.bytes, 'hex')}`;
+  let facts = tensor.datatype as string;
+  for (let axis = 0; axis < shape.length; axis++) facts += axis === batchAxis ? ',*' : `,${shape[axis]}`;
+  return facts;
+}
+
+/** JSON with the keys of every object in order, so that {a,b} and {b,a} are one. */
+function canonicalJson(value: unknown): string {
+  return JSON.stringify(value, (_key, inner: unknown) =>
+    typeof inner === 'object' && inner !== null && !Array.isArray(inner)
+      ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : inner,
+  );
+}

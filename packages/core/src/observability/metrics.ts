@@ -1,0 +1,257 @@
+/**
+ * Every metric of Remuda in one table, and the only file that knows prom-client. Names begin with remuda_, times are
+ * seconds, labels are model, version, device_class, lane, outcome and the like: never an id, since each new value of a
+ * label is a new series for ever. docs/metrics.md is written from the table; a test keeps them in step.
+ */
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+
+interface MetricRow {
+  name: `remuda_${string}`;
+  kind: 'counter' | 'gauge' | 'histogram';
+  help: string;
+  labels: readonly string[];
+  buckets?: readonly number[];
+}
+
+const SHORT_SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
+const LONG_SECONDS = [
+  0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800,
+];
+const POWERS_OF_TWO = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024];
+const BYTES = [256, 1024, 4096, 16_384, 65_536, 262_144, 1_048_576, 4_194_304, 16_777_216, 67_108_864];
+
+const PARTITION = ['model', 'device_class', 'lane'] as const;
+const MODEL_ON_DEVICE = ['model', 'version', 'device_class'] as const;
+
+export const METRICS = {
+  // The API
+  httpRequests: {
+    name: 'remuda_http_requests_total',
+    kind: 'counter',
+    help: 'HTTP calls by route pattern and status.',
+    labels: ['method', 'route', 'status'],
+  },
+  httpSeconds: {
+    name: 'remuda_http_request_seconds',
+    kind: 'histogram',
+    help: 'Time of an HTTP call; calls that wait for a result included.',
+    labels: ['method', 'route'],
+    buckets: LONG_SECONDS,
+  },
+  accepted: {
+    name: 'remuda_accepted_total',
+    kind: 'counter',
+    help: 'Requests accepted.',
+    labels: PARTITION,
+  },
+  refused: {
+    name: 'remuda_refused_total',
+    kind: 'counter',
+    help: 'Requests refused, by error code.',
+    labels: ['code'],
+  },
+  payloadBytes: {
+    name: 'remuda_payload_bytes',
+    kind: 'histogram',
+    help: 'Size of the input of one item as it is stored.',
+    labels: ['model'],
+    buckets: BYTES,
+  },
+  waitHolders: {
+    name: 'remuda_wait_holders',
+    kind: 'gauge',
+    help: 'HTTP calls that wait for a result now.',
+    labels: [],
+  },
+  // The queues
+  queueDepth: {
+    name: 'remuda_queue_depth',
+    kind: 'gauge',
+    help: 'Jobs of a queue, by state: waiting, active, delayed.',
+    labels: [...PARTITION, 'state'],
+  },
+  queueOldestAge: {
+    name: 'remuda_queue_oldest_age_seconds',
+    kind: 'gauge',
+    help: 'Age of the oldest job that waits; 0 when none does.',
+    labels: PARTITION,
+  },
+  queueWait: {
+    name: 'remuda_queue_wait_seconds',
+    kind: 'histogram',
+    help: 'From acceptance until the batch was closed.',
+    labels: PARTITION,
+    buckets: LONG_SECONDS,
+  },
+  // The workers
+  requests: {
+    name: 'remuda_requests_total',
+    kind: 'counter',
+    help: 'Requests that ended, by outcome: succeeded, partial, failed, cancelled, expired.',
+    labels: ['model', 'lane', 'outcome'],
+  },
+  requestSeconds: {
+    name: 'remuda_request_seconds',
+    kind: 'histogram',
+    help: 'From acceptance until the outcome was written.',
+    labels: ['model', 'lane'],
+    buckets: LONG_SECONDS,
+  },
+  batches: {
+    name: 'remuda_batches_total',
+    kind: 'counter',
+    help: 'Batches run, by outcome: ok, failed.',
+    labels: [...MODEL_ON_DEVICE, 'outcome'],
+  },
+  rows: {
+    name: 'remuda_rows_total',
+    kind: 'counter',
+    help: 'Rows run.',
+    labels: MODEL_ON_DEVICE,
+  },
+  batchRows: {
+    name: 'remuda_batch_rows',
+    kind: 'histogram',
+    help: 'Rows of one run.',
+    labels: MODEL_ON_DEVICE,
+    buckets: POWERS_OF_TWO,
+  },
+  fetchSeconds: {
+    name: 'remuda_fetch_seconds',
+    kind: 'histogram',
+    help: 'Time to fetch and decode the inputs of one batch.',
+    labels: MODEL_ON_DEVICE,
+    buckets: SHORT_SECONDS,
+  },
+  runSeconds: {
+    name: 'remuda_run_seconds',
+    kind: 'histogram',
+    help: 'Time of one run of the model.',
+    labels: MODEL_ON_DEVICE,
+    buckets: SHORT_SECONDS,
+  },
+  writeSeconds: {
+    name: 'remuda_write_seconds',
+    kind: 'histogram',
+    help: 'Time to encode and write the outcomes of one batch.',
+    labels: MODEL_ON_DEVICE,
+    buckets: SHORT_SECONDS,
+  },
+  inFlight: {
+    name: 'remuda_in_flight',
+    kind: 'gauge',
+    help: 'Items taken from the queues and not yet finished.',
+    labels: PARTITION,
+  },
+  workerHealthy: {
+    name: 'remuda_worker_healthy',
+    kind: 'gauge',
+    help: '1 while this worker makes progress or has nothing to do, 0 when it has backlog and makes none.',
+    labels: [],
+  },
+  modelsLoaded: {
+    name: 'remuda_models_loaded',
+    kind: 'gauge',
+    help: '1 for each version that is loaded and ready.',
+    labels: MODEL_ON_DEVICE,
+  },
+  // Trouble
+  runnerRestarts: {
+    name: 'remuda_runner_restarts_total',
+    kind: 'counter',
+    help: 'Runner processes replaced, by reason: crashed, timeout, memory.',
+    labels: ['device_class', 'reason'],
+  },
+  fencedWrites: {
+    name: 'remuda_fenced_writes_total',
+    kind: 'counter',
+    help: 'Outcomes thrown away because another worker had the request, or it had ended.',
+    labels: ['model', 'reason'],
+  },
+  retries: {
+    name: 'remuda_retries_total',
+    kind: 'counter',
+    help: 'Requests put back to be tried again, by error code.',
+    labels: ['model', 'code'],
+  },
+  bisections: {
+    name: 'remuda_bisections_total',
+    kind: 'counter',
+    help: 'Failed batches that were run again in parts.',
+    labels: ['model'],
+  },
+  sweeperRepairs: {
+    name: 'remuda_sweeper_repairs_total',
+    kind: 'counter',
+    help: 'What the sweeper put right, by kind: job_added, expired, worker_lost.',
+    labels: ['kind'],
+  },
+  redisErrors: {
+    name: 'remuda_redis_errors_total',
+    kind: 'counter',
+    help: 'Redis commands and connections that failed, by role of the connection.',
+    labels: ['role', 'reason'],
+  },
+} as const satisfies Record<string, MetricRow>;
+
+type MetricTable = typeof METRICS;
+type LabelsOf<Row extends MetricRow> = Record<Row['labels'][number], string>;
+
+export interface CounterMetric<Labels> {
+  inc(labels: Labels, by?: number): void;
+}
+
+export interface GaugeMetric<Labels> {
+  set(labels: Labels, value: number): void;
+  inc(labels: Labels, by?: number): void;
+  dec(labels: Labels, by?: number): void;
+  /** Takes all series away: before a refresh, so that what is gone does not stay at its last value. */
+  reset(): void;
+}
+
+export interface HistogramMetric<Labels> {
+  observe(labels: Labels, value: number): void;
+}
+
+type MetricOf<Row extends MetricRow> = Row['kind'] extends 'counter'
+  ? CounterMetric<LabelsOf<Row>>
+  : Row['kind'] extends 'gauge'
+    ? GaugeMetric<LabelsOf<Row>>
+    : HistogramMetric<LabelsOf<Row>>;
+
+export type Metrics = { readonly [Name in keyof MetricTable]: MetricOf<MetricTable[Name]> } & {
+  /** The text that /metrics answers with, after the refreshers have run. */
+  text(): Promise<string>;
+  readonly contentType: string;
+  /** Adds what brings gauges up to date just before they are read. A refresher that fails does not hide the rest. */
+  refreshBefore(refresher: () => Promise<void> | void): void;
+};
+
+export interface MetricsOptions {
+  /** Default true: CPU, memory, event loop lag and garbage collection of this process, under their usual names. */
+  processMetrics?: boolean;
+}
+
+/** All metrics of one process, in a registry of their own. */
+export function createMetrics({ processMetrics = true }: MetricsOptions = {}): Metrics {
+  const registry = new Registry();
+  if (processMetrics) collectDefaultMetrics({ register: registry });
+  const members = Object.entries<MetricRow>(METRICS).map(([member, row]) => [member, create(row, registry)]);
+  const refreshers: Array<() => Promise<void> | void> = [];
+  return {
+    ...Object.fromEntries(members),
+    contentType: registry.contentType,
+    refreshBefore: (refresher: () => Promise<void> | void) => refreshers.push(refresher),
+    async text() {
+      await Promise.allSettled(refreshers.map(async (refresher) => refresher()));
+      return registry.metrics();
+    },
+  } as Metrics;
+}
+
+function create({ name, kind, help, labels, buckets }: MetricRow, registry: Registry): unknown {
+  const common = { name, help, labelNames: [...labels], registers: [registry] };
+  if (kind === 'counter') return new Counter(common);
+  if (kind === 'gauge') return new Gauge(common);
+  return new Histogram({ ...common, buckets: [...(buckets ?? SHORT_SECONDS)] });
+}

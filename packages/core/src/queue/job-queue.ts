@@ -1,0 +1,242 @@
+/**
+ * Both sides of the queue on one page; the only home of BullMQ. File 4 of the tour.
+ *
+ * A job is a claim ticket: ids and small facts, never tensors. Its id is the request id, so adding it twice is one
+ * job. BullMQ's own job state is not the state of the request: that stands in the record (store/request-store.ts).
+ *
+ * Fencing: each time a worker takes up a job, BullMQ counts attemptsStarted up. That count (plus where an earlier,
+ * lost job of the same request had got to) is the token which the store compares on every write, so a worker that
+ * stood still and woke up cannot touch what another has taken over.
+ *
+ * Next: apps/worker/src/process-job.ts.
+ */
+import { type Job, Queue, WaitingError, Worker } from 'bullmq';
+import type { Redis } from '../store/redis.js';
+import type { StoredRecord, UnitRun } from '../store/stored-record.js';
+import { type Partition, queueName, queuePrefix } from './partitions.js';
+import { backoffMs, JOB_ATTEMPTS, MAX_STALLED_COUNT } from './retry-policy.js';
+
+/** What a job holds. */
+export interface JobTicket {
+  requestId: string;
+  nonce: string;
+  version: string;
+  traceId: string;
+  /** Unix milliseconds. */
+  acceptedAt: number;
+  /** Unix milliseconds; 0: none. */
+  deadline: number;
+  /** 0 first, 9 last. */
+  priority: number;
+  inline: boolean;
+  units: UnitRun[];
+  /** Token that an earlier, lost job of this request had reached. */
+  tokenBase: number;
+}
+
+/** The ticket of a stored record: for the first add, and again when the sweeper puts a lost job back. */
+export function ticketOf(record: StoredRecord): JobTicket {
+  const { document } = record;
+  return {
+    requestId: record.requestId,
+    nonce: record.nonce,
+    version: document.version,
+    traceId: document.traceId,
+    acceptedAt: record.acceptedAt,
+    deadline: record.deadline,
+    priority: document.metadata.priority,
+    inline: document.inline,
+    units: document.units,
+    tokenBase: record.token,
+  };
+}
+
+const JOB_NAME = 'request';
+/** Events are not read by anything of ours; a short stream keeps their memory small. */
+const EVENTS_KEPT = 100;
+
+const JOB_OPTIONS = {
+  attempts: JOB_ATTEMPTS,
+  backoff: { type: 'remuda' },
+  // The record keeps what people ask for; a finished job has no reader.
+  removeOnComplete: true,
+  removeOnFail: true,
+  stackTraceLimit: 1,
+} as const;
+
+/** The producer's side of one partition. */
+export class JobQueue {
+  readonly #queue: Queue<JobTicket>;
+
+  constructor(
+    readonly partition: Partition,
+    options: { redis: Redis; keyPrefix: string; onError(error: Error): void },
+  ) {
+    this.#queue = new Queue(queueName(partition), {
+      connection: options.redis,
+      prefix: queuePrefix(options.keyPrefix),
+      streams: { events: { maxLen: EVENTS_KEPT } },
+      skipVersionCheck: true,
+      skipMetasUpdate: true,
+      // Fail fast where Redis is away; a queue is only made while the connection is ready.
+      skipWaitingForReady: true,
+    });
+    this.#queue.on('error', options.onError);
+  }
+
+  /** Adds the job of a request; where it is there already, nothing happens. */
+  async add(ticket: JobTicket): Promise<void> {
+    await this.#queue.add(JOB_NAME, ticket, this.#optionsOf(ticket));
+  }
+
+  /** The same for many, in one write. */
+  async addMany(tickets: readonly JobTicket[]): Promise<void> {
+    await this.#queue.addBulk(
+      tickets.map((ticket) => ({ name: JOB_NAME, data: ticket, opts: this.#optionsOf(ticket) })),
+    );
+  }
+
+  // Every job has a priority, or BullMQ would run those without before all others.
+  #optionsOf(ticket: JobTicket): { jobId: string; priority: number } & typeof JOB_OPTIONS {
+    return { ...JOB_OPTIONS, jobId: ticket.requestId, priority: ticket.priority + 1 };
+  }
+
+  /** Takes the job off the queue. False: a worker holds it, or there is none. */
+  async remove(requestId: string): Promise<boolean> {
+    return (await this.#queue.remove(requestId)) === 1;
+  }
+
+  async has(requestId: string): Promise<boolean> {
+    return (await this.#queue.getJobState(requestId)) !== 'unknown';
+  }
+
+  async depth(): Promise<{ waiting: number; active: number }> {
+    const counts = await this.#queue.getJobCounts('waiting', 'prioritized', 'delayed', 'active');
+    const waiting = (counts.waiting ?? 0) + (counts.prioritized ?? 0) + (counts.delayed ?? 0);
+    return { waiting, active: counts.active ?? 0 };
+  }
+
+  close(): Promise<void> {
+    return this.#queue.close();
+  }
+}
+
+/** One taken-up job, as the worker app sees it. */
+export interface TakenJob {
+  ticket: JobTicket;
+  partition: Partition;
+  /** Fencing token of this attempt. */
+  token: number;
+  /** Its last worker died or stood still while it had it. */
+  suspect: boolean;
+  lastAttempt: boolean;
+  /** Puts the job back for another worker, not counted as an attempt. Throw what it returns. */
+  handBack(): Promise<Error>;
+}
+
+export interface ConsumerOptions {
+  partition: Partition;
+  redis: Redis;
+  keyPrefix: string;
+  /** Jobs held at once: at least twice the rows of a batch, or batches never fill. */
+  concurrency: number;
+  lockMs: number;
+  handle(job: TakenJob): Promise<void>;
+  /** BullMQ gave the job up for good (stalled too often, or its last attempt threw). */
+  onGivenUp(requestId: string, reason: string): void;
+  onLockLost(requestIds: string[]): void;
+  onError(error: Error): void;
+}
+
+/** The worker's side of one partition: BullMQ's Worker, whose locks this process holds and renews. */
+export class JobConsumer {
+  readonly #worker: Worker<JobTicket>;
+  /** Time at which a job was last taken up or finished: what the liveness watchdog looks at. */
+  lastProgressAt = Date.now();
+
+  constructor(readonly options: ConsumerOptions) {
+    const { partition, redis, keyPrefix, concurrency, lockMs } = options;
+    this.#worker = new Worker<JobTicket>(
+      queueName(partition),
+      (job, token) => this.#take(job, token as string),
+      {
+        connection: redis,
+        prefix: queuePrefix(keyPrefix),
+        autorun: false,
+        concurrency,
+        lockDuration: lockMs,
+        stalledInterval: lockMs,
+        maxStalledCount: MAX_STALLED_COUNT,
+        drainDelay: 5,
+        runRetryDelay: 500,
+        skipVersionCheck: true,
+        settings: { backoffStrategy: (attempt) => backoffMs(attempt) },
+      },
+    );
+    this.#worker.on('error', options.onError);
+    this.#worker.on('failed', (job, error) => {
+      if (!job) return;
+      const final = job.attemptsMade >= JOB_ATTEMPTS || /stalled more than/.test(error.message);
+      if (final) options.onGivenUp(job.data.requestId, error.message);
+    });
+    this.#worker.on('lockRenewalFailed', (ids) => options.onLockLost(ids));
+  }
+
+  start(): void {
+    this.#worker.run().catch((error: Error) => this.options.onError(error));
+  }
+
+  /** Takes up no more jobs; those under way go on. */
+  async pause(): Promise<void> {
+    await this.#worker.pause(true);
+  }
+
+  resume(): void {
+    this.#worker.resume();
+  }
+
+  /** @param force gives up on jobs still under way: their locks run out and other workers take them. */
+  async close(force = false): Promise<void> {
+    await this.#worker.close(force);
+  }
+
+  async #take(job: Job<JobTicket>, lockToken: string): Promise<null> {
+    this.lastProgressAt = Date.now();
+    await this.options.handle({
+      ticket: job.data,
+      partition: this.options.partition,
+      token: job.data.tokenBase + job.attemptsStarted,
+      suspect: job.stalledCounter > 0,
+      lastAttempt: job.attemptsMade + 1 >= JOB_ATTEMPTS,
+      handBack: async () => {
+        await job.moveToWait(lockToken);
+        return new WaitingError();
+      },
+    });
+    this.lastProgressAt = Date.now();
+    // Results never go through BullMQ: its event stream would keep a copy of each.
+    return null;
+  }
+}
+
+/** The producer's queues, one for each partition, made when first needed. */
+export class JobQueues {
+  readonly #queues = new Map<string, JobQueue>();
+
+  constructor(private readonly options: { redis: Redis; keyPrefix: string; onError(error: Error): void }) {}
+
+  of(partition: Partition): JobQueue {
+    const name = queueName(partition);
+    let queue = this.#queues.get(name);
+    if (!queue) {
+      queue = new JobQueue(partition, this.options);
+      this.#queues.set(name, queue);
+    }
+    return queue;
+  }
+
+  async close(): Promise<void> {
+    await Promise.allSettled([...this.#queues.values()].map((queue) => queue.close()));
+    this.#queues.clear();
+  }
+}

@@ -1,0 +1,74 @@
+/**
+ * What the HTTP edge hands inward once everything is checked, and what comes back out: the use cases of a request as
+ * one bundle, each in a file of its own beside this one.
+ */
+import type {
+  CancelAnswer,
+  Fleet,
+  InferenceResult,
+  ItemResult,
+  Lane,
+  ModelDetail,
+  ModelSignature,
+  ModelSummary,
+  RawTensor,
+  RequestOptions,
+  RequestRecord,
+  RequestStatus,
+} from '@remuda/schemas';
+import type { RemudaError } from '../errors.js';
+
+/** One input set, checked against the signature. Tensors stand in the signature's order. */
+export interface SubmittedItem {
+  id: string | null;
+  tensors: RawTensor[];
+}
+
+export interface Submission {
+  model: string;
+  options: RequestOptions;
+  items: SubmittedItem[];
+  /** False: the request came with `inputs`; its one item is presented as the request itself. */
+  hasItems: boolean;
+  lane: Lane;
+  tenant: string;
+  traceId: string;
+}
+
+/** A result whose outputs are still raw, so that the edge can choose between JSON and binary. */
+export type RawResult = Omit<InferenceResult, 'outputs' | 'items'> & {
+  hasItems: boolean;
+  items: (Omit<ItemResult, 'outputs'> & { outputs: RawTensor[] | null })[];
+};
+
+export interface RequestFilter {
+  model?: string;
+  status?: RequestStatus;
+  /** Unix milliseconds, inclusive. */
+  since?: number;
+  until?: number;
+  tag?: { key: string; value: string };
+  limit: number;
+  cursor?: string;
+}
+
+/** Every use case; all throw RemudaError with a catalogue code. */
+export interface RequestUseCases {
+  /** @throws model_not_found (details.suggestions: near names), version_not_found, signature_unavailable */
+  signatureOf(model: string, version?: string): Promise<ModelSignature>;
+  /** `known`: the same request_id with the same content had been accepted before. */
+  submit(submission: Submission): Promise<{ record: RequestRecord; known: boolean }>;
+  /** Each accepted or refused on its own, in order; one write to Redis for all. */
+  submitMany(submissions: readonly Submission[]): Promise<({ record: RequestRecord; known: boolean } | RemudaError)[]>;
+  get(requestId: string): Promise<RequestRecord>;
+  /** Waits until the request is terminal or `ms` have passed, whichever is first; the record as it then is. */
+  waitFor(requestId: string, ms: number, signal?: AbortSignal): Promise<RequestRecord>;
+  /** null while the request has not ended. */
+  result(requestId: string): Promise<RawResult | null>;
+  list(filter: RequestFilter): Promise<{ requests: RequestRecord[]; next_cursor: string | null }>;
+  /** @throws request_terminal, request_not_found */
+  cancel(requestId: string): Promise<CancelAnswer>;
+  models(): Promise<ModelSummary[]>;
+  model(name: string): Promise<ModelDetail>;
+  fleet(): Promise<Fleet>;
+}

@@ -1,0 +1,32 @@
+/** What a runner or worker asks of the store about units of a batch, and what it hears. */
+
+import type { ItemError, ItemMetrics } from '@remuda/schemas';
+import type { BatchUnit } from '../inference/runner-protocol.js';
+
+/** May this unit be run, and if so on which input bytes? */
+export type Claim =
+  | { verdict: 'run'; payload: Buffer }
+  | { verdict: 'already_terminal' | 'fenced' | 'record_missing' | 'expired' | 'payload_missing' };
+
+/** The outcome of one unit as it is written: a frame of outputs, or a frame of no tensors whose extras hold the error. */
+export interface UnitWrite {
+  unit: BatchUnit;
+  /** expired: its deadline passed before the run; counted apart, since a request of only such items is `expired`. */
+  kind: 'ok' | 'error' | 'expired';
+  /** encodeFrame('outputs', tensors, OutcomeExtras) */
+  frame: Buffer;
+}
+
+/** The extras of an outcome frame. */
+export interface OutcomeExtras {
+  error?: ItemError;
+  metrics?: ItemMetrics;
+  model_extra?: Record<string, unknown>;
+}
+
+/** written: stored now, or found stored by this same attempt. */
+export interface WriteVerdict {
+  verdict: 'written' | 'already_terminal' | 'fenced' | 'record_missing';
+  /** True when this write ended the request. */
+  terminal: boolean;
+}

@@ -1,0 +1,111 @@
+/**
+ * The only home of ioredis: one connection profile for each role. The API fails fast, so that a request is refused
+ * rather than kept in memory; workers and runners wait for Redis for ever, so that nothing they hold is dropped.
+ */
+import { readFileSync } from 'node:fs';
+import { Redis, type RedisOptions } from 'ioredis';
+
+export type { Redis } from 'ioredis';
+
+/**
+ * api: commands of HTTP requests. worker: BullMQ's and the worker's own, retried for ever. runner: payloads and
+ * results. subscriber: pub/sub only.
+ */
+export type RedisRole = 'api' | 'worker' | 'runner' | 'subscriber';
+
+/** Longest time the API waits for one command; with the reconnect check it keeps every answer within 2 s. */
+const API_COMMAND_TIMEOUT_MS = 1_200;
+const CONNECT_TIMEOUT_MS = 2_000;
+const RECONNECT_MS = { first: 50, most: 1_000 };
+
+const PROFILES: Record<RedisRole, RedisOptions> = {
+  api: {
+    enableOfflineQueue: false,
+    commandTimeout: API_COMMAND_TIMEOUT_MS,
+    maxRetriesPerRequest: 0,
+    autoResendUnfulfilledCommands: false,
+    enableAutoPipelining: true,
+  },
+  worker: { maxRetriesPerRequest: null, enableAutoPipelining: true },
+  runner: { maxRetriesPerRequest: null },
+  subscriber: { maxRetriesPerRequest: null, autoResubscribe: true },
+};
+
+export interface ConnectOptions {
+  /** redis://, rediss:// or unix:// */
+  url: string;
+  role: RedisRole;
+  /** Shown by CLIENT LIST. */
+  name: string;
+  onError(error: Error): void;
+}
+
+/** A connection of the given role. It connects by itself and reconnects for ever; errors go to onError. */
+export function connectRedis({ url, role, name, onError }: ConnectOptions): Redis {
+  const options: RedisOptions = {
+    ...PROFILES[role],
+    connectionName: `remuda-${name}`,
+    connectTimeout: CONNECT_TIMEOUT_MS,
+    keepAlive: 10_000,
+    retryStrategy: (times) => Math.min(RECONNECT_MS.first * 2 ** Math.min(times, 6), RECONNECT_MS.most),
+  };
+  const redis = new Redis(url.replace(/^unix:\/\//, ''), options);
+  redis.on('error', onError);
+  defineScripts(redis);
+  return redis;
+}
+
+/** Resolves when the connection answers; rejects after `ms`. */
+export async function waitUntilReady(redis: Redis, ms: number): Promise<void> {
+  if (redis.status === 'ready') return;
+  await new Promise<void>((resolve, reject) => {
+    const timer = setTimeout(() => {
+      redis.off('ready', ready);
+      reject(new Error(`Redis did not answer within ${ms} ms`));
+    }, ms);
+    const ready = (): void => {
+      clearTimeout(timer);
+      resolve();
+    };
+    redis.once('ready', ready);
+  });
+}
+
+/** Ends a connection without waiting for what is under way. */
+export function closeRedis(redis: Redis): void {
+  redis.disconnect();
+}
+
+/** Each script's file; the number of keys is given with each call, since it varies with the number of requests. */
+const SCRIPTS = {
+  acceptRequest: ['accept-request-N.lua'],
+  withdrawRequest: ['ending.lua', 'withdraw-request-3.lua'],
+  claimRequests: ['claim-requests-N.lua'],
+  writeOutcomes: ['ending.lua', 'write-outcomes-N.lua'],
+  endRequest: ['ending.lua', 'end-request-2.lua'],
+} as const;
+export type ScriptName = keyof typeof SCRIPTS;
+
+const folder = new URL('../../src/store/scripts/', import.meta.url);
+
+function defineScripts(redis: Redis): void {
+  for (const [name, files] of Object.entries(SCRIPTS)) {
+    const lua = files.map((file) => readFileSync(new URL(file, folder), 'utf8')).join('\n');
+    redis.defineCommand(`remuda_${name}`, { lua });
+  }
+}
+
+type ScriptArgument = string | number | Buffer;
+type ScriptCall = (...args: ScriptArgument[]) => Promise<unknown>;
+
+/** Calls one of our scripts; replies hold Buffers where `buffers` is set. */
+export function callScript(
+  target: object,
+  name: ScriptName,
+  keys: readonly string[],
+  args: readonly ScriptArgument[],
+  buffers = false,
+): Promise<unknown> {
+  const method = `remuda_${name}${buffers ? 'Buffer' : ''}` as keyof typeof target;
+  return (target[method] as unknown as ScriptCall).call(target, keys.length, ...keys, ...args);
+}

@@ -1,0 +1,380 @@
+/**
+ * The truth about every request: its record, its inputs until they are run, its outcomes until they expire. Each
+ * change is one script, so that it happens wholly or not at all; writes of outcomes stand behind a fence: a request
+ * that has ended never changes, and an attempt that was overtaken writes nothing.
+ *
+ * Field by field what lies in Redis: scripts/accept-request-N.lua and stored-record.ts. Next: queue/job-queue.ts.
+ */
+import type { ItemError, TerminalStatus } from '@remuda/schemas';
+import type { BatchUnit } from '../inference/runner-protocol.js';
+import type { Keys } from './keys.js';
+import type { Claim, UnitWrite, WriteVerdict } from './outcome.js';
+import { callScript, type Redis } from './redis.js';
+import { RECORD_FIELDS, type RequestDocument, readStoredRecord, type StoredRecord } from './stored-record.js';
+
+/** Up to here the input of a single item lies in the record itself: one key and two commands less. */
+export const INLINE_PAYLOAD_BYTES = 8 * 1024;
+/** From here on an outcome lies under a key of its own, so that no script has to copy it. */
+const LARGE_OUTCOME_BYTES = 16 * 1024;
+/** A payload whose record was never written goes by itself after this time. */
+const UNOWNED_PAYLOAD_S = 600;
+/** Outcomes of a request that is not complete yet are kept at least this long. */
+const UNFINISHED_OUTCOME_S = 7 * 24 * 3600;
+
+export interface Acceptance {
+  requestId: string;
+  nonce: string;
+  /** Equal for equal content: tells a repeated request from a different one with the same id. */
+  fingerprint: string;
+  acceptedAt: number;
+  /** Unix milliseconds; 0: none. */
+  deadline: number;
+  resultTtlMs: number;
+  document: RequestDocument;
+  /** One input frame for each item. */
+  payloads: readonly Buffer[];
+}
+
+export type AcceptVerdict = 'accepted' | 'known' | 'conflict';
+
+/** What a request was when it was ended: its status before, or why nothing was changed. */
+export type EndVerdict =
+  | { changed: true; before: 'queued' | 'running' }
+  | { changed: false; status: string | null };
+
+export class RequestStore {
+  readonly #redis: Redis;
+  readonly keys: Keys;
+
+  constructor(redis: Redis, keys: Keys) {
+    this.#redis = redis;
+    this.keys = keys;
+  }
+
+  /**
+   * Payloads first, then the record: what has a record has its inputs. The commands leave in one write; with
+   * `alongside`, those of the caller (the job) leave right behind them.
+   */
+  async accept(acceptance: Acceptance): Promise<AcceptVerdict> {
+    const { requestId, nonce, payloads, document } = acceptance;
+    const shard = this.keys.shardOf(requestId);
+    const payloadKeys = document.inline
+      ? []
+      : payloads.map((_, item) => this.keys.payload(requestId, nonce, item));
+    const pipeline = this.#redis.pipeline();
+    payloadKeys.forEach((key, item) => {
+      pipeline.set(key, payloads[item] as Buffer, 'EX', UNOWNED_PAYLOAD_S);
+    });
+    void callScript(
+      pipeline,
+      'acceptRequest',
+      [this.keys.record(requestId), this.keys.open(shard), this.keys.all(shard), ...payloadKeys],
+      [
+        requestId,
+        nonce,
+        acceptance.fingerprint,
+        acceptance.acceptedAt,
+        payloads.length,
+        JSON.stringify(document),
+        acceptance.resultTtlMs,
+        acceptance.deadline,
+        document.inline ? (payloads[0] as Buffer) : '',
+      ],
+    );
+    const replies = await this.#run(pipeline);
+    const verdict = replies.at(-1);
+    if (verdict === 1) return 'accepted';
+    // The bytes just stored belong to no one: the first acceptance has its own under its own nonce.
+    if (payloadKeys.length > 0) await this.#redis.unlink(...payloadKeys);
+    return verdict === 0 ? 'known' : 'conflict';
+  }
+
+  /** Takes back a request whose sender was told 503. Harmless when it was never stored, or was sent again since. */
+  async withdraw(requestId: string, nonce: string): Promise<boolean> {
+    const shard = this.keys.shardOf(requestId);
+    const reply = await callScript(
+      this.#redis,
+      'withdrawRequest',
+      [this.keys.record(requestId), this.keys.open(shard), this.keys.all(shard)],
+      [requestId, nonce, this.keys.tagOf(requestId)],
+    );
+    return reply === 1;
+  }
+
+  /** The record of each id, null where there is none. */
+  async read(requestIds: readonly string[]): Promise<(StoredRecord | null)[]> {
+    if (requestIds.length === 0) return [];
+    const pipeline = this.#redis.pipeline();
+    for (const id of requestIds) pipeline.hmget(this.keys.record(id), ...RECORD_FIELDS);
+    const replies = (await this.#run(pipeline)) as (string | null)[][];
+    return requestIds.map((id, i) => readStoredRecord(id, replies[i] ?? []));
+  }
+
+  /** The outcome frame of each item, null where none is stored. */
+  async readOutcomes(record: StoredRecord): Promise<(Buffer | null)[]> {
+    const fields = Array.from({ length: record.items }, (_, item) => `o:${item}`);
+    const frames = await this.#redis.hmgetBuffer(this.keys.record(record.requestId), ...fields);
+    return Promise.all(frames.map((frame, item) => this.#followMark(record, item, frame)));
+  }
+
+  #followMark(
+    record: StoredRecord,
+    item: number,
+    frame: Buffer | null,
+  ): Promise<Buffer | null> | Buffer | null {
+    if (!frame || frame.readUInt32LE(0) !== 0) return frame;
+    const token = Number(frame.toString('latin1', 4));
+    return this.#redis.getBuffer(this.keys.largeResult(record.requestId, record.nonce, item, token));
+  }
+
+  /**
+   * Asks for every unit whether it may be run, and fetches its input: one round trip. Marks the requests as running.
+   * Payloads of units that may not be run are fetched in vain; that is rare, and a second round trip is not.
+   */
+  async claimAndFetch(units: readonly BatchUnit[], workerId: string): Promise<Claim[]> {
+    const requests = distinctRequests(units);
+    const pipeline = this.#redis.pipeline();
+    const shards = this.#byShard(requests);
+    for (const members of shards) {
+      void callScript(
+        pipeline,
+        'claimRequests',
+        members.map((unit) => this.keys.record(unit.requestId)),
+        [Date.now(), workerId, ...members.flatMap((unit) => [unit.token, unit.nonce])],
+        true,
+      );
+    }
+    const stored = units.filter((unit) => !unit.inline);
+    const storedByShard = this.#byShard(stored);
+    for (const members of storedByShard) {
+      pipeline.mgetBuffer(members.map((unit) => this.keys.payload(unit.requestId, unit.nonce, unit.item)));
+    }
+    const replies = (await this.#run(pipeline)) as (Buffer | null)[][];
+    const verdicts = new Map<string, { verdict: string; inline: Buffer }>();
+    shards.forEach((members, s) => {
+      members.forEach((unit, i) => {
+        const reply = replies[s] as Buffer[];
+        verdicts.set(unit.requestId, {
+          verdict: (reply[2 * i] as Buffer).toString('latin1'),
+          inline: reply[2 * i + 1] as Buffer,
+        });
+      });
+    });
+    const payloads = new Map<BatchUnit, Buffer | null>();
+    storedByShard.forEach((members, s) => {
+      members.forEach((unit, i) => {
+        payloads.set(unit, (replies[shards.length + s] as (Buffer | null)[])[i] ?? null);
+      });
+    });
+    return units.map((unit) => {
+      const { verdict, inline } = verdicts.get(unit.requestId) as { verdict: string; inline: Buffer };
+      if (verdict !== 'run') return { verdict } as Claim;
+      const payload = unit.inline ? inline : payloads.get(unit);
+      return payload && payload.length > 0 ? { verdict: 'run', payload } : { verdict: 'payload_missing' };
+    });
+  }
+
+  /** Stores outcomes behind the fence; ends requests that are complete and wakes whoever waits for them. */
+  async writeOutcomes(writes: readonly UnitWrite[]): Promise<WriteVerdict[]> {
+    const pipeline = this.#redis.pipeline();
+    let large = 0;
+    const values = new Map<UnitWrite, Buffer>();
+    for (const write of writes) {
+      if (write.frame.length < LARGE_OUTCOME_BYTES) {
+        values.set(write, write.frame);
+        continue;
+      }
+      const { requestId, nonce, item, token } = write.unit;
+      pipeline.set(
+        this.keys.largeResult(requestId, nonce, item, token),
+        write.frame,
+        'EX',
+        UNFINISHED_OUTCOME_S,
+      );
+      values.set(write, Buffer.from(`\0\0\0\0${token}`, 'latin1'));
+      large++;
+    }
+    const shards = this.#byShard(writes, (write) => write.unit.requestId);
+    for (const members of shards) {
+      const first = (members[0] as UnitWrite).unit.requestId;
+      void callScript(
+        pipeline,
+        'writeOutcomes',
+        [this.keys.open(this.keys.shardOf(first)), ...members.map((w) => this.keys.record(w.unit.requestId))],
+        [
+          Date.now(),
+          this.keys.ended(),
+          this.keys.tagOf(first),
+          ...members.flatMap((write) => [
+            write.unit.requestId,
+            write.unit.item,
+            write.unit.token,
+            write.unit.nonce,
+            write.kind,
+            values.get(write) as Buffer,
+          ]),
+        ],
+      );
+    }
+    const replies = (await this.#run(pipeline)).slice(large) as (string | number)[][];
+    const verdicts = new Map<UnitWrite, WriteVerdict>();
+    shards.forEach((members, s) => {
+      members.forEach((write, i) => {
+        const reply = replies[s] as (string | number)[];
+        verdicts.set(write, {
+          verdict: reply[2 * i] as WriteVerdict['verdict'],
+          terminal: reply[2 * i + 1] === 1,
+        });
+      });
+    });
+    return writes.map((write) => verdicts.get(write) as WriteVerdict);
+  }
+
+  /** Ends a request as a whole: cancelled, expired, or failed for a reason that is no item's. */
+  async end(
+    requestId: string,
+    status: TerminalStatus,
+    error: ItemError,
+    guard: 'any' | 'queued' = 'any',
+  ): Promise<EndVerdict> {
+    const reply = (await callScript(
+      this.#redis,
+      'endRequest',
+      [this.keys.record(requestId), this.keys.open(this.keys.shardOf(requestId))],
+      [
+        requestId,
+        Date.now(),
+        this.keys.ended(),
+        this.keys.tagOf(requestId),
+        status,
+        JSON.stringify(error),
+        guard,
+      ],
+    )) as string;
+    if (reply === 'missing') return { changed: false, status: null };
+    if (reply.startsWith('=')) return { changed: false, status: reply.slice(1) };
+    return { changed: true, before: reply as 'queued' | 'running' };
+  }
+
+  /**
+   * Ids in the order of acceptance, newest first, strictly older than the cursor.
+   * @param before score and id of the last one seen
+   */
+  async list(
+    before: { at: number; id: string } | null,
+    count: number,
+  ): Promise<{ at: number; id: string }[]> {
+    const pages = await Promise.all(
+      this.keys.allShards().map((shard) => this.#listShard(shard, before, count)),
+    );
+    const newestFirst = pages.flat().sort((a, b) => b.at - a.at || (a.id < b.id ? 1 : -1));
+    return newestFirst.slice(0, count);
+  }
+
+  async #listShard(
+    shard: number,
+    before: { at: number; id: string } | null,
+    count: number,
+  ): Promise<{ at: number; id: string }[]> {
+    const found: { at: number; id: string }[] = [];
+    let offset = 0;
+    // Ids of the same millisecond as the cursor are skipped by name, since a score alone does not order them.
+    while (found.length < count) {
+      const max = before === null ? '+inf' : String(before.at);
+      const page = await this.#redis.zrevrangebyscore(
+        this.keys.all(shard),
+        max,
+        '-inf',
+        'WITHSCORES',
+        'LIMIT',
+        offset,
+        count,
+      );
+      const entries = pairs(page);
+      offset += entries.length;
+      for (const entry of entries) {
+        if (before === null || entry.at < before.at || entry.id < before.id) found.push(entry);
+      }
+      if (entries.length < count) break;
+    }
+    return found.slice(0, count);
+  }
+
+  /** Ids of requests that have not ended, oldest first, accepted from `from` up to `to` (Unix milliseconds). */
+  async listOpen(
+    shard: number,
+    from: number,
+    to: number,
+    count: number,
+  ): Promise<{ at: number; id: string }[]> {
+    return pairs(
+      await this.#redis.zrangebyscore(this.keys.open(shard), from, to, 'WITHSCORES', 'LIMIT', 0, count),
+    );
+  }
+
+  async countOpen(): Promise<number> {
+    const counts = await Promise.all(
+      this.keys.allShards().map((shard) => this.#redis.zcard(this.keys.open(shard))),
+    );
+    return counts.reduce((sum, count) => sum + count, 0);
+  }
+
+  /** No longer lists a request as open (its record is gone or has ended). */
+  async forgetOpen(requestId: string): Promise<void> {
+    await this.#redis.zrem(this.keys.open(this.keys.shardOf(requestId)), requestId);
+  }
+
+  /** One step of a walk over the list of all requests: drops ids whose record has expired. Returns the next cursor. */
+  async trimList(shard: number, cursor: string, count: number): Promise<{ cursor: string; removed: number }> {
+    const [next, page] = await this.#redis.zscan(this.keys.all(shard), cursor, 'COUNT', count);
+    const ids = pairs(page).map((entry) => entry.id);
+    if (ids.length === 0) return { cursor: next, removed: 0 };
+    const pipeline = this.#redis.pipeline();
+    for (const id of ids) pipeline.exists(this.keys.record(id));
+    const present = await this.#run(pipeline);
+    const gone = ids.filter((_, i) => present[i] === 0);
+    if (gone.length > 0) await this.#redis.zrem(this.keys.all(shard), ...gone);
+    return { cursor: next, removed: gone.length };
+  }
+
+  /** Counts how often the sweeper has put a lost job back. */
+  async countRescue(requestId: string): Promise<number> {
+    return this.#redis.hincrby(this.keys.record(requestId), 'rescued', 1);
+  }
+
+  #byShard<T>(
+    members: readonly T[],
+    idOf: (member: T) => string = (m) => (m as { requestId: string }).requestId,
+  ): T[][] {
+    if (members.length === 0) return [];
+    if (this.keys.space.shards === 1) return [[...members]];
+    const shards = new Map<number, T[]>();
+    for (const member of members) {
+      const shard = this.keys.shardOf(idOf(member));
+      const group = shards.get(shard);
+      if (group) group.push(member);
+      else shards.set(shard, [member]);
+    }
+    return [...shards.values()];
+  }
+
+  async #run(pipeline: ReturnType<Redis['pipeline']>): Promise<unknown[]> {
+    const replies = await pipeline.exec();
+    if (!replies) throw new Error('Redis gave no replies to a pipeline');
+    return replies.map(([error, reply]) => {
+      if (error) throw error;
+      return reply;
+    });
+  }
+}
+
+function distinctRequests(units: readonly BatchUnit[]): BatchUnit[] {
+  const seen = new Set<string>();
+  return units.filter((unit) => !seen.has(unit.requestId) && seen.add(unit.requestId));
+}
+
+function pairs(flat: readonly string[]): { at: number; id: string }[] {
+  const out: { at: number; id: string }[] = [];
+  for (let i = 0; i + 1 < flat.length; i += 2) out.push({ id: flat[i] as string, at: Number(flat[i + 1]) });
+  return out;
+}

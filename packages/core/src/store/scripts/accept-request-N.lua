@@ -1,0 +1,19 @@
+-- Stores the record of a request, unless its id is known.
+-- KEYS: record, open, all, then the payload keys, which were set with a short time to live and become lasting here.
+-- ARGV: id, nonce, fingerprint, now, items, document, result ttl in ms, deadline (0: none), inline payload ('': none)
+-- Returns 1: accepted. 0: the same request was accepted before. -1: the id belongs to a different request.
+local rec = KEYS[1]
+local fingerprint = redis.call('HGET', rec, 'fp')
+if fingerprint then
+  if fingerprint ~= ARGV[3] then return -1 end
+  -- From now on only this call's author may withdraw it: an earlier author may be about to, for want of an answer.
+  redis.call('HSET', rec, 'acc', ARGV[2])
+  return 0
+end
+redis.call('HSET', rec, 's', 'queued', 'nonce', ARGV[2], 'acc', ARGV[2], 'fp', ARGV[3], 'at', ARGV[4], 'n', ARGV[5],
+  'doc', ARGV[6], 'ttl', ARGV[7], 'dl', ARGV[8])
+if ARGV[9] ~= '' then redis.call('HSET', rec, 'in', ARGV[9]) end
+for i = 4, #KEYS do redis.call('PERSIST', KEYS[i]) end
+redis.call('ZADD', KEYS[2], ARGV[4], ARGV[1])
+redis.call('ZADD', KEYS[3], ARGV[4], ARGV[1])
+return 1

@@ -1,0 +1,92 @@
+/**
+ * The record of a request as it lies in Redis: `document` is what is fixed at acceptance, the rest is what changes.
+ * Presented to people by requests/present-request.ts.
+ */
+import type { ItemError, RequestMetadata, RequestStatus, Route } from '@remuda/schemas';
+
+/** Written once. `units` runs along the items: [how many, rows each, compatibility key]. */
+export interface RequestDocument {
+  model: string;
+  version: string;
+  tenant: string;
+  rows: number;
+  /** False: the request came with `inputs`, and its one item is presented as the request itself. */
+  hasItems: boolean;
+  /** Names that the user gave to items; absent when there are none. */
+  itemIds?: (string | null)[];
+  units: UnitRun[];
+  parameters?: Record<string, unknown>;
+  metadata: RequestMetadata;
+  route: Route;
+  traceId: string;
+  /** Large payloads stand under keys of their own. */
+  inline: boolean;
+  notices: string[];
+}
+
+export type UnitRun = [count: number, rows: number, group: string];
+
+export interface StoredRecord {
+  requestId: string;
+  document: RequestDocument;
+  status: RequestStatus;
+  nonce: string;
+  items: number;
+  itemsOk: number;
+  itemsDone: number;
+  /** The token of the attempt that holds it, 0 before the first. */
+  token: number;
+  acceptedAt: number;
+  startedAt: number | null;
+  finishedAt: number | null;
+  expiresAt: number | null;
+  /** 0: none. */
+  deadline: number;
+  resultTtlMs: number;
+  error: ItemError | null;
+}
+
+/** The fields that readStoredRecord wants, in its order. */
+export const RECORD_FIELDS = [
+  'doc',
+  's',
+  'nonce',
+  'n',
+  'n:ok',
+  'done',
+  'tok',
+  'at',
+  'start',
+  'fin',
+  'exp',
+  'dl',
+  'ttl',
+  'err',
+] as const;
+
+/** Fields of the hash as a record; null where there is none. */
+export function readStoredRecord(requestId: string, fields: readonly (string | null)[]): StoredRecord | null {
+  const [doc, status, nonce, n, ok, done, token, at, start, fin, exp, deadline, ttl, err] = fields;
+  if (!doc || !status) return null;
+  const items = Number(n);
+  const finished = fin !== null;
+  const single = items === 1;
+  return {
+    requestId,
+    document: JSON.parse(doc) as RequestDocument,
+    status: status as RequestStatus,
+    nonce: nonce ?? '',
+    items,
+    // Counters are kept only where there is more than one item.
+    itemsOk: single ? Number(status === 'succeeded') : Number(ok ?? 0),
+    itemsDone: single ? Number(finished) : Number(done ?? 0),
+    token: Number(token ?? 0),
+    acceptedAt: Number(at),
+    startedAt: start ? Number(start) : null,
+    finishedAt: finished ? Number(fin) : null,
+    expiresAt: exp ? Number(exp) : null,
+    deadline: Number(deadline ?? 0),
+    resultTtlMs: Number(ttl),
+    error: err ? (JSON.parse(err) as ItemError) : null,
+  };
+}
