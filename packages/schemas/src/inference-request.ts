@@ -209,3 +209,4 @@ export const CancelAnswer = z
     expires_at: Timestamp,
   })
   .meta({ id: 'CancelAnswer' });
+export type CancelAnswer = z.infer<typeof CancelAnswer>;

@@ -4,11 +4,12 @@
  * inputs without a batch axis, and the parameters. Pure; a few microseconds for a plain tensor.
  */
 import { hash } from 'node:crypto';
-import type { ModelSignature, RawTensor } from '@remuda/schemas';
+import type { PaddingRule, RawTensor, SignatureTensor } from '@remuda/schemas';
 import { paddedShape } from './padding.js';
 
 export interface CompatibilityFacts {
-  signature: Pick<ModelSignature, 'inputs' | 'padding'>;
+  /** A ModelSignature, or the model's own tensors behind its hooks. */
+  signature: { inputs: readonly SignatureTensor[]; padding: readonly PaddingRule[] };
   tensors: readonly RawTensor[];
   parameters: Record<string, unknown> | undefined;
   version: string;

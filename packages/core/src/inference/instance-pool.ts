@@ -42,6 +42,7 @@ export class InstancePool {
   readonly #instances: Instance[] = [];
   readonly #line: Waiting[] = [];
   #closing = false;
+  #whenIdle: (() => void) | undefined;
 
   constructor(options: InstancePoolOptions) {
     this.#options = options;
@@ -71,9 +72,13 @@ export class InstancePool {
     });
   }
 
-  /** Finishes what runs, releases the sessions and ends the threads. */
+  /** Finishes what runs and what waits, releases the sessions and ends the threads. */
   async unload(): Promise<void> {
     this.#closing = true;
+    await new Promise<void>((resolve) => {
+      this.#whenIdle = resolve;
+      this.#checkIdle();
+    });
     await Promise.all(
       this.#instances.splice(0).map(async (instance) => {
         await this.#ask(instance, { type: 'unload' });
@@ -121,6 +126,11 @@ export class InstancePool {
     this.#dispatch();
     if (message.type === 'ran') settle({ ok: true, outputs: message.outputs, seconds: message.seconds });
     else settle({ ok: false, error: message.error, seconds: message.seconds });
+    this.#checkIdle();
+  }
+
+  #checkIdle(): void {
+    if (this.#line.length === 0 && this.#instances.every((instance) => !instance.running)) this.#whenIdle?.();
   }
 
   #dispatch(): void {

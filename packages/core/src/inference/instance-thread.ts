@@ -16,8 +16,10 @@ const port = parentPort;
 let harness: InferenceHarness | undefined;
 let lastRunSeconds = 0;
 
+// One after the other: a session that is released before a pending run has begun would fail that run.
+let last: Promise<void> = Promise.resolve();
 port.on('message', (message: ToInstance) => {
-  void handle(message);
+  last = last.then(() => handle(message));
 });
 
 async function handle(message: ToInstance): Promise<void> {

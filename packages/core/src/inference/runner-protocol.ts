@@ -5,6 +5,13 @@
  */
 import type { ItemError, ModelSignature } from '@remuda/schemas';
 import type { ModelSource } from '../harness/harness.js';
+import type { Keyspace } from '../store/keys.js';
+
+/** Where a runner finds payloads and writes results. In a message, not in argv: the URL may hold a password. */
+export interface StoreAddress {
+  url: string;
+  keyspace: Keyspace;
+}
 
 /** One item of a request, as part of a batch. */
 export interface BatchUnit {
@@ -33,6 +40,8 @@ export type UnitOutcome =
   | { kind: 'run_failed'; alone: boolean; error: ItemError };
 
 export type ToRunner =
+  /** First of all; answered by `ready`. */
+  | { type: 'init'; store: StoreAddress; device: string }
   | { type: 'load'; source: ModelSource; seq: number }
   | { type: 'unload'; modelId: string; seq: number }
   | { type: 'run'; modelId: string; batchId: string; units: BatchUnit[]; workerId: string }
@@ -44,10 +53,19 @@ export type FromRunner =
   | { type: 'loaded'; seq: number; signature: ModelSignature; provider: string }
   | { type: 'load_failed'; seq: number; error: ItemError }
   | { type: 'unloaded'; seq: number }
-  /** A native run of this batch has begun: its time-out counts from here. */
-  | { type: 'run_started'; batchId: string; rows: number }
-  | { type: 'run_ended'; batchId: string; seconds: number }
-  /** Units in the order of the request; timings in milliseconds. */
-  | { type: 'batch_done'; batchId: string; outcomes: UnitOutcome[]; fetchMs: number; runMs: number; writeMs: number }
+  /** A native run of this batch has begun: its time-out counts from here. A batch may hold several, also at once. */
+  | { type: 'run_started'; batchId: string; run: number; rows: number }
+  | { type: 'run_ended'; batchId: string; run: number; seconds: number }
+  /** Outcomes in the order of the units; timings in milliseconds, runMs of all its runs together. */
+  | {
+      type: 'batch_done';
+      batchId: string;
+      outcomes: UnitOutcome[];
+      fetchMs: number;
+      runMs: number;
+      writeMs: number;
+    }
+  /** The batch as a whole could not be worked on (the store refused, the model is not loaded): hand it back. */
+  | { type: 'batch_failed'; batchId: string; error: ItemError }
   | { type: 'pong'; seq: number; rssBytes: number }
   | { type: 'log'; level: 'debug' | 'info' | 'warn' | 'error'; fields: Record<string, unknown>; message: string };

@@ -5,7 +5,9 @@
  *
  * Order of a good way: accepted, routed, enqueued, picked_up, batched, run, written, delivered.
  *
- * Cost, measured on a 2.3 GHz Xeon core with the logger writing to a file: see docs/metrics.md, "Cost".
+ * Cost, measured (2.3 GHz Xeon, CPU time with the writing, to a file): 4-5 µs for a line about one request, 18 µs
+ * for `batched` with 32 members, 8 µs for `run` or `written` with them; 0.3 µs where the level is `warn`. A request's
+ * whole way is about 25 µs over all processes.
  */
 import type { LogFields, Logger, LogLevel } from './logger.js';
 

@@ -10,7 +10,7 @@
  *
  * Next: apps/worker/src/process-job.ts.
  */
-import { type Job, Queue, WaitingError, Worker } from 'bullmq';
+import { DelayedError, type Job, Queue, WaitingError, Worker } from 'bullmq';
 import type { Redis } from '../store/redis.js';
 import type { StoredRecord, UnitRun } from '../store/stored-record.js';
 import { type Partition, queueName, queuePrefix } from './partitions.js';
@@ -130,8 +130,8 @@ export interface TakenJob {
   /** Its last worker died or stood still while it had it. */
   suspect: boolean;
   lastAttempt: boolean;
-  /** Puts the job back for another worker, not counted as an attempt. Throw what it returns. */
-  handBack(): Promise<Error>;
+  /** Puts the job back, at once or after a while, not counted as an attempt. Throw what it returns. */
+  handBack(delayMs?: number): Promise<Error>;
 }
 
 export interface ConsumerOptions {
@@ -208,7 +208,11 @@ export class JobConsumer {
       token: job.data.tokenBase + job.attemptsStarted,
       suspect: job.stalledCounter > 0,
       lastAttempt: job.attemptsMade + 1 >= JOB_ATTEMPTS,
-      handBack: async () => {
+      handBack: async (delayMs = 0) => {
+        if (delayMs > 0) {
+          await job.moveToDelayed(Date.now() + delayMs, lockToken);
+          return new DelayedError();
+        }
         await job.moveToWait(lockToken);
         return new WaitingError();
       },

@@ -59,7 +59,9 @@ export interface RequestUseCases {
   /** `known`: the same request_id with the same content had been accepted before. */
   submit(submission: Submission): Promise<{ record: RequestRecord; known: boolean }>;
   /** Each accepted or refused on its own, in order; one write to Redis for all. */
-  submitMany(submissions: readonly Submission[]): Promise<({ record: RequestRecord; known: boolean } | RemudaError)[]>;
+  submitMany(
+    submissions: readonly Submission[],
+  ): Promise<({ record: RequestRecord; known: boolean } | RemudaError)[]>;
   get(requestId: string): Promise<RequestRecord>;
   /** Waits until the request is terminal or `ms` have passed, whichever is first; the record as it then is. */
   waitFor(requestId: string, ms: number, signal?: AbortSignal): Promise<RequestRecord>;

@@ -3,11 +3,12 @@
 -- ARGV: id, nonce, fingerprint, now, items, document, result ttl in ms, deadline (0: none), inline payload ('': none)
 -- Returns 1: accepted. 0: the same request was accepted before. -1: the id belongs to a different request.
 local rec = KEYS[1]
-local fingerprint = redis.call('HGET', rec, 'fp')
-if fingerprint then
-  if fingerprint ~= ARGV[3] then return -1 end
-  -- From now on only this call's author may withdraw it: an earlier author may be about to, for want of an answer.
-  redis.call('HSET', rec, 'acc', ARGV[2])
+local f = redis.call('HMGET', rec, 'fp', 'acc')
+if f[1] then
+  if f[1] ~= ARGV[3] then return -1 end
+  -- Whoever calls has a say: the record is taken back only when every call that it answered has taken back its own.
+  -- Past a few dozen calls nobody can any more ('*' is no nonce).
+  redis.call('HSET', rec, 'acc', #f[2] < 500 and (f[2] .. ' ' .. ARGV[2]) or '*')
   return 0
 end
 redis.call('HSET', rec, 's', 'queued', 'nonce', ARGV[2], 'acc', ARGV[2], 'fp', ARGV[3], 'at', ARGV[4], 'n', ARGV[5],

@@ -1,0 +1,100 @@
+/**
+ * When a batch closes, and what goes into it: pure functions over what is waiting. The batcher holds the state.
+ *
+ * Dispatch at once while an instance is idle: waiting could only cost time. While all are busy, gather: a batch is
+ * handed on ahead of time (so that its inputs are fetched while another runs) only when it is full or its oldest rows
+ * have waited max_queue_delay_ms. Cost is counted in rows, never in requests.
+ */
+
+/** What the policy needs to know of an entry. */
+export interface Waiting {
+  rows: number;
+  /** Only entries of one group may share a batch: same version, shapes, datatypes, shared inputs and parameters. */
+  group: string;
+  /** 0 interactive, 1 bulk: bulk rows fill what interactive ones leave. */
+  laneRank: number;
+  /** 0 first, 9 last. */
+  priority: number;
+  /** Unix milliseconds by which it must begin to run; 0: none. */
+  deadline: number;
+  /** Unix milliseconds of acceptance: the oldest first. */
+  acceptedAt: number;
+  /** Unix milliseconds of its arrival in this process: its queue delay counts from here. */
+  arrivedAt: number;
+}
+
+/** Lane, then priority, then deadline, then age. */
+export function compareWaiting(a: Waiting, b: Waiting): number {
+  return (
+    a.laneRank - b.laneRank ||
+    a.priority - b.priority ||
+    (a.deadline || Number.POSITIVE_INFINITY) - (b.deadline || Number.POSITIVE_INFINITY) ||
+    a.acceptedAt - b.acceptedAt ||
+    a.arrivedAt - b.arrivedAt ||
+    0
+  );
+}
+
+export interface GroupState {
+  /** First in order. */
+  head: Waiting;
+  rows: number;
+  oldestArrival: number;
+}
+
+export interface PolicyLimits {
+  maxRows: number;
+  maxDelayMs: number;
+  /** Batches that can run at this moment. */
+  instances: number;
+  /** Batches that may be handed on while all instances are busy. */
+  prefetch: number;
+}
+
+export type Decision<Key> =
+  | { close: Key }
+  /** Nothing to do before this time (Unix milliseconds), unless something changes; null: nothing at all. */
+  | { lookAgainAt: number | null };
+
+/** Which group to close now, if any. */
+export function decide<Key>(
+  groups: Iterable<[Key, GroupState]>,
+  inFlight: number,
+  now: number,
+  limits: PolicyLimits,
+): Decision<Key> {
+  const { maxRows, maxDelayMs, instances, prefetch } = limits;
+  if (inFlight >= instances + prefetch) return { lookAgainAt: null };
+  const idle = inFlight < instances;
+  let best: { key: Key; head: Waiting } | null = null;
+  let nextDue = Number.POSITIVE_INFINITY;
+  for (const [key, group] of groups) {
+    const due = group.oldestArrival + maxDelayMs;
+    const ready = idle || group.rows >= maxRows || due <= now;
+    if (!ready) nextDue = Math.min(nextDue, due);
+    else if (best === null || compareWaiting(group.head, best.head) < 0) best = { key, head: group.head };
+  }
+  if (best !== null) return { close: best.key };
+  return { lookAgainAt: Number.isFinite(nextDue) ? nextDue : null };
+}
+
+/**
+ * Takes entries, in order, until the batch holds maxRows. One larger than that goes alone (the runner cuts it into
+ * runs); one that does not fit any more is passed over for smaller ones, and is the head of the next batch.
+ * @returns what goes, and what stays in its order
+ */
+export function fill<Entry extends Waiting>(
+  ordered: readonly Entry[],
+  maxRows: number,
+): { batch: Entry[]; rest: Entry[] } {
+  const batch: Entry[] = [];
+  const rest: Entry[] = [];
+  let rows = 0;
+  for (const entry of ordered) {
+    if (batch.length === 0 || rows + entry.rows <= maxRows) {
+      batch.push(entry);
+      rows += entry.rows;
+    } else rest.push(entry);
+  }
+  return { batch, rest };
+}

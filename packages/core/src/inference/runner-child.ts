@@ -1,0 +1,148 @@
+/**
+ * The runner: the child process that owns the native sessions of one device. It may crash, the worker may not; it
+ * lives exactly as long as its parent wants it. What it does is told by messages (runner-protocol.ts); what happens to
+ * a batch stands in batch-flow.ts. The process entry is runner-entry.ts.
+ */
+import { itemError, ModelNotLoadedError, toItemError } from '../errors.js';
+import { type FlowContext, flowBatch, type RunMessage } from './batch-flow.js';
+import { BufferPool } from './buffer-pool.js';
+import { type LoadedModel, loadModel } from './loaded-model.js';
+import type { FromRunner, StoreAddress, ToRunner } from './runner-protocol.js';
+import type { RunnerStore } from './runner-store.js';
+
+export interface OpenStore {
+  store: RunnerStore;
+  close(): void;
+}
+
+/** Opens the store that the init message names; connection errors go to `log`. */
+export type StoreOpener = (address: StoreAddress, log: (message: string) => void) => Promise<OpenStore>;
+
+interface ServedModel extends LoadedModel {
+  flows: Set<Promise<void>>;
+}
+
+/** Serves the parent of this process until it says stop, or is gone. */
+export function serveRunner(openStore: StoreOpener): void {
+  new RunnerChild(openStore).listen();
+}
+
+class RunnerChild {
+  readonly #openStore: StoreOpener;
+  readonly #models = new Map<string, ServedModel>();
+  readonly #buffers = new BufferPool();
+  #store: OpenStore | undefined;
+  #device = 'cpu';
+
+  constructor(openStore: StoreOpener) {
+    this.#openStore = openStore;
+  }
+
+  listen(): void {
+    process.title = 'remuda-runner';
+    // Ctrl-C reaches the whole process group; when to stop is for the parent to say, once its batches are done.
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => {});
+    // SIGKILL, since process.exit waits for threads, and a native run can last for ever.
+    process.on('disconnect', () => process.kill(process.pid, 'SIGKILL'));
+    process.on('message', (message: ToRunner) => void this.#handle(message));
+  }
+
+  async #handle(message: ToRunner): Promise<void> {
+    switch (message.type) {
+      case 'init':
+        return this.#init(message);
+      case 'load':
+        return this.#load(message);
+      case 'unload':
+        await this.#unload(message.modelId);
+        return this.#send({ type: 'unloaded', seq: message.seq });
+      case 'run':
+        return this.#run(message);
+      case 'ping':
+        return this.#send({ type: 'pong', seq: message.seq, rssBytes: process.memoryUsage.rss() });
+      case 'stop':
+        return this.#stop();
+    }
+  }
+
+  async #init({ store, device }: Extract<ToRunner, { type: 'init' }>): Promise<void> {
+    this.#device = device;
+    this.#store = await this.#openStore(store, (message) => this.#log('warn', { component: 'store' }, message));
+    this.#send({ type: 'ready', pid: process.pid });
+  }
+
+  async #load({ source, seq }: Extract<ToRunner, { type: 'load' }>): Promise<void> {
+    try {
+      const onFatal = (error: Error): void => this.#die(error);
+      const model = await loadModel(source, { buffers: this.#buffers, onFatal });
+      const replaced = this.#models.get(source.modelId);
+      this.#models.set(source.modelId, { ...model, flows: new Set() });
+      this.#send({ type: 'loaded', seq, signature: model.signature, provider: model.provider });
+      if (replaced) await release(replaced);
+    } catch (error) {
+      this.#send({ type: 'load_failed', seq, error: toItemError(error, 'model_load_failed') });
+    }
+  }
+
+  async #unload(modelId: string): Promise<void> {
+    const model = this.#models.get(modelId);
+    this.#models.delete(modelId);
+    if (model) await release(model);
+  }
+
+  async #run(message: RunMessage): Promise<void> {
+    const model = this.#models.get(message.modelId);
+    const flow = this.#flow(message, model);
+    model?.flows.add(flow);
+    await flow;
+    model?.flows.delete(flow);
+  }
+
+  async #flow(message: RunMessage, model: ServedModel | undefined): Promise<void> {
+    const { batchId, modelId } = message;
+    try {
+      if (!model) throw new ModelNotLoadedError(modelId);
+      await flowBatch(message, model, this.#context());
+    } catch (error) {
+      this.#send({ type: 'batch_failed', batchId, error: toItemError(error, 'store_unavailable') });
+    }
+  }
+
+  #context(): FlowContext {
+    if (!this.#store) throw new Error('a batch came before init');
+    return {
+      store: this.#store.store,
+      buffers: this.#buffers,
+      device: this.#device,
+      send: (message) => this.#send(message),
+    };
+  }
+
+  async #stop(): Promise<void> {
+    await Promise.all([...this.#models.keys()].map((modelId) => this.#unload(modelId)));
+    this.#store?.close();
+    // Messages leave in order: once this one is out, so are the answers before it.
+    const last: FromRunner = { type: 'log', level: 'debug', fields: {}, message: 'runner stopped' };
+    process.send?.(last, undefined, undefined, () => process.exit(0));
+  }
+
+  /** A thread is gone and what it held with it: better a new process, which the parent starts at once. */
+  #die(error: Error): void {
+    const fields = { error: itemError('internal', error.message) };
+    const message: FromRunner = { type: 'log', level: 'error', fields, message: 'an instance thread died' };
+    process.send?.(message, undefined, undefined, () => process.kill(process.pid, 'SIGKILL'));
+  }
+
+  #log(level: 'warn' | 'error', fields: Record<string, unknown>, message: string): void {
+    this.#send({ type: 'log', level, fields, message });
+  }
+
+  #send(message: FromRunner): void {
+    if (process.connected) process.send?.(message);
+  }
+}
+
+async function release(model: ServedModel): Promise<void> {
+  await Promise.all(model.flows);
+  await model.instances.unload();
+}

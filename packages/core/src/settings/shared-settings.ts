@@ -1,0 +1,32 @@
+/** Settings that the API and the workers share; all parts of one fleet need the same values. */
+import * as z from 'zod';
+
+export const SharedSettings = z.object({
+  REDIS_URL: z
+    .string()
+    .regex(/^(rediss?|unix):\/\//, { error: 'a redis://, rediss:// or unix:// address' })
+    .default('redis://127.0.0.1:6379')
+    .describe('The Redis of the fleet.'),
+  REMUDA_KEY_PREFIX: z
+    .string()
+    .regex(/^[A-Za-z0-9_-]{1,64}$/)
+    .default('remuda')
+    .describe('First part of every key. Change it to run several fleets on one Redis.'),
+  REMUDA_RECORD_SHARDS: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .max(1_024)
+    .default(1)
+    .describe('Slots that requests are spread over: 1 on a single Redis, some tens on a Cluster.'),
+  REMUDA_MODELS: z.string().default('models').describe('Folder of the model repository.'),
+  REMUDA_LOG_LEVEL: z
+    .enum(['debug', 'info', 'warn', 'error', 'silent'])
+    .default('info')
+    .describe('Lowest level that is logged; warn turns off the life events of requests.'),
+  REMUDA_LOG_PRETTY: z
+    .enum(['true', 'false'])
+    .transform((text) => text === 'true')
+    .default(false)
+    .describe('Short lines for people in place of JSON.'),
+});
