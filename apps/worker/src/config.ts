@@ -1,0 +1,81 @@
+/** Every setting of a worker, read from the environment once. The only file of this app that reads it. */
+import { hostname } from 'node:os';
+import { newWorkerId } from '@remuda/core/ids';
+import { readSettings } from '@remuda/core/settings/settings';
+import { SharedSettings } from '@remuda/core/settings/shared-settings';
+import * as z from 'zod';
+
+const flag = z.enum(['true', 'false']).transform((text) => text === 'true');
+const list = z.string().transform((text) => text.split(',').map((part) => part.trim()).filter(Boolean));
+
+export const WorkerSettings = SharedSettings.extend({
+  REMUDA_WORKER_ID: z
+    .string()
+    .regex(/^[A-Za-z0-9_-]{1,100}$/)
+    .optional()
+    .describe('Name in the fleet; default is host, process and eight random characters. Set it to tell workers apart.'),
+  REMUDA_WORKER_MODELS: list
+    .default([])
+    .describe('Models to serve, separated by commas; default all. Set it to give a worker to some models.'),
+  REMUDA_WORKER_INSTANCES: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .max(64)
+    .optional()
+    .describe('Overrides `instances` of every model: fewer where several workers share a machine.'),
+  REMUDA_WORKER_PORT: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .max(65_535)
+    .default(0)
+    .describe('Port of /livez, /readyz and /metrics; 0 takes a free one. Set it where a probe must find it.'),
+  REMUDA_WORKER_HOST: z.string().default('127.0.0.1').describe('Address that port listens on.'),
+  REMUDA_WORKER_LOCK_MS: z.coerce
+    .number()
+    .int()
+    .min(1_000)
+    .max(600_000)
+    .default(30_000)
+    .describe('After a worker dies its jobs are free again after up to twice this. Lower it to recover sooner.'),
+  REMUDA_WORKER_DRAIN_MS: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .default(20_000)
+    .describe('On SIGTERM, how long batches under way may take before they are handed back.'),
+  REMUDA_WORKER_STALL_MS: z.coerce
+    .number()
+    .int()
+    .min(1_000)
+    .default(60_000)
+    .describe('With a backlog and no progress for this long, the worker reports itself unhealthy.'),
+  REMUDA_WORKER_SWEEPER: flag
+    .default(true)
+    .describe('Whether this worker may be the one that repairs lost jobs; one of the fleet is at a time.'),
+});
+export type WorkerConfig = ReturnType<typeof workerConfig>;
+
+/** The settings of a worker, by purpose. @throws Error that names each wrong or unknown variable */
+export function workerConfig(env: NodeJS.ProcessEnv) {
+  const settings = readSettings(WorkerSettings, env);
+  return {
+    workerId: settings.REMUDA_WORKER_ID ?? newWorkerId(hostname(), process.pid),
+    redisUrl: settings.REDIS_URL,
+    keyspace: { prefix: settings.REMUDA_KEY_PREFIX, shards: settings.REMUDA_RECORD_SHARDS },
+    modelsFolder: settings.REMUDA_MODELS,
+    models: settings.REMUDA_WORKER_MODELS,
+    instances: settings.REMUDA_WORKER_INSTANCES,
+    host: settings.REMUDA_WORKER_HOST,
+    port: settings.REMUDA_WORKER_PORT,
+    lockMs: settings.REMUDA_WORKER_LOCK_MS,
+    drainMs: settings.REMUDA_WORKER_DRAIN_MS,
+    /** After the drain: how long a runner may take to release its models. */
+    stopGraceMs: 3_000,
+    stallMs: settings.REMUDA_WORKER_STALL_MS,
+    sweeper: settings.REMUDA_WORKER_SWEEPER,
+    logLevel: settings.REMUDA_LOG_LEVEL,
+    logPretty: settings.REMUDA_LOG_PRETTY,
+  };
+}

@@ -1,0 +1,3 @@
+/** The worker app as a library: for tests, the bench, and anything that embeds a worker. */
+export { type WorkerConfig, workerConfig } from './config.js';
+export { Worker } from './worker.js';

@@ -1,0 +1,102 @@
+/**
+ * The life of a job in a worker, as named steps. File 5 of the tour.
+ *
+ *   take up → one entry for each item into the batcher → await each item's own outcome → acknowledge, or put back
+ *
+ * The promise of the job resolves only when every item has an outcome in the store, so an acknowledged job is a
+ * request that has ended. What cannot be run here and now is put back, never dropped.
+ *
+ * Next: core/batching/batcher.ts.
+ */
+import type { Unsettled } from '@remuda/core/batching/batcher';
+import type { BatchUnit } from '@remuda/core/inference/runner-protocol';
+import type { UnitEnd } from '@remuda/core/inference/run-batch';
+import type { LifeLog } from '@remuda/core/observability/events';
+import { queueName } from '@remuda/core/queue/partitions';
+import type { JobTicket, TakenJob } from '@remuda/core/queue/job-queue';
+import type { ItemError } from '@remuda/schemas';
+import type { ServedItem, ServedModel } from './served-model.js';
+
+export interface ProcessJobDeps {
+  workerId: string;
+  /** The version of the job's model on this worker, or undefined when it is not loaded here. */
+  servedModel(model: string, version: string): ServedModel | undefined;
+  life: LifeLog;
+  now(): number;
+  /** Ends a request whose last attempt is spent. */
+  giveUp(requestId: string, error: ItemError): Promise<void>;
+}
+
+/** Where a version is not loaded here, another worker may have it: how long the job waits before the next look. */
+const NOT_SERVED_DELAY_MS = 1_000;
+
+export async function processJob(job: TakenJob, deps: ProcessJobDeps): Promise<void> {
+  logPickUp(job, deps);
+  const served = deps.servedModel(job.partition.model, job.ticket.version);
+  if (!served) throw await job.handBack(NOT_SERVED_DELAY_MS);
+  const ends = await Promise.all(itemsOf(job, deps.now()).map((item) => served.submit(item)));
+  await settle(job, ends, deps);
+}
+
+function logPickUp({ ticket, partition, token }: TakenJob, { life, workerId }: ProcessJobDeps): void {
+  if (!life.enabled) return;
+  life.picked_up({
+    trace_id: ticket.traceId,
+    request_id: ticket.requestId,
+    worker_id: workerId,
+    queue: queueName(partition),
+    attempt: token,
+  });
+}
+
+/** One entry for each item of the request. */
+function itemsOf(job: TakenJob, now: number): ServedItem[] {
+  const { ticket, partition } = job;
+  const items: ServedItem[] = [];
+  for (const [count, rows, group] of ticket.units) {
+    for (let i = 0; i < count; i++) {
+      items.push({
+        rows,
+        // A job whose workers keep dying runs alone, away from others.
+        group: job.suspect ? `${group}:${ticket.requestId}` : group,
+        laneRank: partition.lane === 'interactive' ? 0 : 1,
+        priority: ticket.priority,
+        deadline: ticket.deadline,
+        acceptedAt: ticket.acceptedAt,
+        arrivedAt: now,
+        lane: partition.lane,
+        unit: unitOf(ticket, job.token, items.length, rows),
+      });
+    }
+  }
+  return items;
+}
+
+function unitOf(ticket: JobTicket, token: number, item: number, rows: number): BatchUnit {
+  const { requestId, nonce, inline, traceId, acceptedAt } = ticket;
+  return { requestId, token, item, rows, nonce, inline, traceId, acceptedAt };
+}
+
+/** Returns when the job may be acknowledged; throws what makes BullMQ put it back. */
+async function settle(job: TakenJob, ends: (UnitEnd | Unsettled)[], deps: ProcessJobDeps): Promise<void> {
+  if (ends.includes('drained')) {
+    deps.life.handed_back({
+      trace_id: job.ticket.traceId,
+      request_id: job.ticket.requestId,
+      worker_id: deps.workerId,
+    });
+    throw await job.handBack();
+  }
+  for (const end of ends) {
+    if (typeof end === 'string' || end.kind !== 'unavailable') continue;
+    if (job.lastAttempt) return deps.giveUp(job.ticket.requestId, end.error);
+    deps.life.retried({
+      trace_id: job.ticket.traceId,
+      request_id: job.ticket.requestId,
+      attempt: job.token,
+      code: end.error.code,
+      delay_ms: 0,
+    });
+    throw new Error(`${end.error.code}: ${end.error.message}`);
+  }
+}

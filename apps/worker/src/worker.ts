@@ -1,0 +1,257 @@
+/**
+ * A worker, put together: connection, devices, models, heartbeats, sweeper, liveness, health port. N of them on one
+ * machine or many need nothing of each other but the same Redis and the same model repository.
+ */
+import { hostname } from 'node:os';
+import { type Machine, probeMachine } from '@remuda/core/devices/probe';
+import { itemError } from '@remuda/core/errors';
+import { HeartbeatWriter } from '@remuda/core/fleet/heartbeats';
+import { type Clock, systemClock } from '@remuda/core/lifecycle/clock';
+import { type Service, ServiceGroup } from '@remuda/core/lifecycle/service';
+import { type LifeLog, lifeLog } from '@remuda/core/observability/events';
+import type { Logger } from '@remuda/core/observability/logger';
+import { createMetrics, type Metrics } from '@remuda/core/observability/metrics';
+import { JobQueues } from '@remuda/core/queue/job-queue';
+import { Sweeper } from '@remuda/core/requests/sweep-requests';
+import { Keys } from '@remuda/core/store/keys';
+import { closeRedis, connectRedis, type Redis, waitUntilReady } from '@remuda/core/store/redis';
+import { RequestStore } from '@remuda/core/store/request-store';
+import type { Health, ItemError, WorkerHeartbeat } from '@remuda/schemas';
+import type { WorkerConfig } from './config.js';
+import { HealthServer } from './health-server.js';
+import { Liveness, partitionLabel, type ProgressFacts } from './liveness.js';
+import { ModelHost } from './model-host.js';
+import { processJob } from './process-job.js';
+import { RateMeter } from './rate-meter.js';
+
+const VERSION = '0.1.0';
+/** A worker that cannot reach Redis at its start says so and ends; later it waits for ever. */
+const REDIS_AT_START_MS = 10_000;
+const LIVENESS_EVERY_MS = 2_000;
+
+export interface WorkerOptions {
+  config: WorkerConfig;
+  logger: Logger;
+  clock?: Clock;
+}
+
+export class Worker implements Service {
+  readonly name = 'worker';
+  readonly #config: WorkerConfig;
+  readonly #logger: Logger;
+  readonly #clock: Clock;
+  readonly #metrics: Metrics = createMetrics();
+  readonly #life: LifeLog;
+  readonly #startedAt: number;
+  readonly #redis: Redis;
+  readonly #store: RequestStore;
+  readonly #queues: JobQueues;
+  readonly #rates: RateMeter;
+  readonly #health: HealthServer;
+  #machine: Machine | undefined;
+  #models: ModelHost | undefined;
+  #liveness: Liveness | undefined;
+  #services: ServiceGroup | undefined;
+  #state: WorkerHeartbeat['state'] = 'starting';
+
+  constructor({ config, logger, clock = systemClock }: WorkerOptions) {
+    this.#config = config;
+    this.#logger = logger.child({ worker_id: config.workerId });
+    this.#clock = clock;
+    this.#life = lifeLog(this.#logger);
+    this.#startedAt = clock.now();
+    this.#rates = new RateMeter(clock);
+    this.#redis = connectRedis({
+      url: config.redisUrl,
+      role: 'worker',
+      name: `worker-${config.workerId}`,
+      onError: (error) => this.#redisError(error),
+    });
+    this.#store = new RequestStore(this.#redis, new Keys(config.keyspace));
+    this.#queues = new JobQueues({
+      redis: this.#redis,
+      keyPrefix: config.keyspace.prefix,
+      onError: (error) => this.#redisError(error),
+    });
+    this.#health = new HealthServer({
+      host: config.host,
+      port: config.port,
+      metrics: this.#metrics,
+      live: () => this.#live(),
+      ready: () => this.#ready(),
+    });
+  }
+
+  get healthUrl(): string {
+    return this.#health.url;
+  }
+
+  async start(): Promise<void> {
+    await waitUntilReady(this.#redis, REDIS_AT_START_MS);
+    this.#machine = await probeMachine();
+    for (const notice of this.#machine.notices) this.#logger.warn({}, notice);
+    const models = this.#newModelHost(this.#machine);
+    this.#models = models;
+    this.#liveness = this.#newLiveness(models);
+    this.#services = new ServiceGroup(
+      'worker',
+      [
+        this.#health,
+        this.#newHeartbeats(),
+        models,
+        this.#liveness,
+        ...(this.#config.sweeper ? [this.#newSweeper()] : []),
+      ],
+      (service, error) => this.#logger.error({ service, err: error }, 'did not stop cleanly'),
+    );
+    await this.#services.start();
+    if (this.#state === 'starting') this.#state = 'ready';
+    this.#logger.info({ health: this.#health.url, models: models.served.length }, 'worker ready');
+  }
+
+  async stop(): Promise<void> {
+    this.#state = 'draining';
+    await this.#services?.stop();
+    await this.#queues.close();
+    closeRedis(this.#redis);
+  }
+
+  #newModelHost(machine: Machine): ModelHost {
+    return new ModelHost({
+      config: this.#config,
+      devices: machine.devices,
+      redis: this.#redis,
+      store: this.#store,
+      clock: this.#clock,
+      rates: this.#rates,
+      logger: this.#logger,
+      observers: { metrics: this.#metrics, life: this.#life },
+      handle: (job) =>
+        processJob(job, {
+          workerId: this.#config.workerId,
+          servedModel: (model, version) => this.#models?.find(model, version),
+          life: this.#life,
+          now: () => this.#clock.now(),
+          giveUp: (requestId, error) => this.#giveUp(requestId, error),
+        }),
+      onGivenUp: (requestId, reason) =>
+        void this.#giveUp(requestId, itemError('worker_lost', `given up by the queue: ${reason}`)),
+      onRedisError: (error) => this.#redisError(error),
+    });
+  }
+
+  async #giveUp(requestId: string, error: ItemError): Promise<void> {
+    await this.#store.end(requestId, 'failed', error);
+  }
+
+  #newHeartbeats(): HeartbeatWriter {
+    return new HeartbeatWriter({
+      redis: this.#redis,
+      keys: this.#store.keys,
+      workerId: this.#config.workerId,
+      snapshot: () => this.#snapshot(),
+      onError: (error) => this.#redisError(error),
+      clock: this.#clock,
+    });
+  }
+
+  #newSweeper(): Sweeper {
+    return new Sweeper({
+      redis: this.#redis,
+      store: this.#store,
+      queues: this.#queues,
+      clock: this.#clock,
+      metrics: this.#metrics,
+      life: this.#life,
+      owner: this.#config.workerId,
+      onError: (error: Error) => this.#redisError(error),
+    });
+  }
+
+  #newLiveness(models: ModelHost): Liveness {
+    return new Liveness({
+      clock: this.#clock,
+      stallMs: this.#config.stallMs,
+      everyMs: LIVENESS_EVERY_MS,
+      facts: () => this.#progress(models),
+      onChange: (reason) => {
+        this.#metrics.workerHealthy.set({}, reason === null ? 1 : 0);
+        if (reason === null) this.#logger.info({}, 'making progress again');
+        else this.#logger.error({ reason }, 'unhealthy: a backlog and no progress');
+      },
+    });
+  }
+
+  async #progress(models: ModelHost): Promise<ProgressFacts[]> {
+    const held = models.served.map((served) => ({
+      subject: `${served.source.modelId} on ${served.source.device}`,
+      inHand: served.backlog,
+      waiting: 0,
+      lastProgressAt: served.lastProgressAt,
+    }));
+    const queued = models.consumers.map(async (consumer) => {
+      const { partition } = consumer.options;
+      const { waiting } = await this.#queues.of(partition).depth();
+      const served = models.served.filter((candidate) => candidate.source.model === partition.model);
+      const progress = Math.max(consumer.lastProgressAt, ...served.map((candidate) => candidate.lastProgressAt));
+      return { subject: partitionLabel(partition), inHand: 0, waiting, lastProgressAt: progress };
+    });
+    return [...held, ...(await Promise.all(queued))];
+  }
+
+  #snapshot(): WorkerHeartbeat {
+    const { rowsPerSecond, batchMean } = this.#rates.rates();
+    const reason = this.#liveness?.reason ?? null;
+    return {
+      worker_id: this.#config.workerId,
+      host: hostname(),
+      pid: process.pid,
+      remuda_version: VERSION,
+      started_at: new Date(this.#startedAt).toISOString(),
+      at: new Date(this.#clock.now()).toISOString(),
+      state: this.#state,
+      healthy: reason === null,
+      unhealthy_reason: reason,
+      cores: this.#machine?.usableCores ?? 1,
+      memory_bytes: this.#machine?.memoryBytes ?? 0,
+      rss_bytes: process.memoryUsage.rss(),
+      devices: this.#models?.deviceStates() ?? [],
+      models: this.#models?.modelStates() ?? [],
+      in_flight: this.#models?.served.reduce((sum, served) => sum + served.backlog, 0) ?? 0,
+      rows_per_s: Math.round(rowsPerSecond * 100) / 100,
+      batch_mean: Math.round(batchMean * 100) / 100,
+      rows_total: this.#rates.rowsTotal,
+    };
+  }
+
+  #live(): Health {
+    const reason = this.#liveness?.reason ?? null;
+    return {
+      status: reason === null ? 'ok' : 'unhealthy',
+      checks: { progress: { ok: reason === null, detail: reason ?? 'no backlog, or progress' } },
+    };
+  }
+
+  #ready(): Health {
+    const redis = this.#redis.status === 'ready';
+    const failed = this.#models?.modelStates().filter((model) => model.state === 'failed') ?? [];
+    const ready = this.#state === 'ready' && redis;
+    return {
+      status: this.#state === 'draining' ? 'draining' : ready ? 'ok' : 'unhealthy',
+      checks: {
+        redis: { ok: redis, detail: redis ? 'connected' : `connection is ${this.#redis.status}` },
+        models: {
+          ok: failed.length === 0,
+          detail:
+            failed.map(({ model, version, reason }) => `${model}@${version}: ${reason}`).join('; ') ||
+            `${this.#models?.served.length ?? 0} loaded`,
+        },
+      },
+    };
+  }
+
+  #redisError(error: Error): void {
+    this.#metrics.redisErrors.inc({ role: 'worker', reason: (error as NodeJS.ErrnoException).code ?? error.name });
+    this.#logger.warn({ err: error }, 'Redis');
+  }
+}
