@@ -245,6 +245,7 @@ const MODELS = {
     about: 'Gives back x after `iterations` rounds of work; a huge number hangs.',
     file: slow(),
     rows: 8,
+    more: 'timeout_ms: 3000\n',
   },
   'fail-on-mark': { about: 'Fails at run time when any row starts with 666.', file: failOnMark(), rows: 32 },
   'mean-over-batch': { about: 'Mixes its rows: the output has one.', file: meanOverBatch(), rows: 8 },

@@ -6,14 +6,21 @@ import { SharedSettings } from '@remuda/core/settings/shared-settings';
 import * as z from 'zod';
 
 const flag = z.enum(['true', 'false']).transform((text) => text === 'true');
-const list = z.string().transform((text) => text.split(',').map((part) => part.trim()).filter(Boolean));
+const list = z.string().transform((text) =>
+  text
+    .split(',')
+    .map((part) => part.trim())
+    .filter(Boolean),
+);
 
 export const WorkerSettings = SharedSettings.extend({
   REMUDA_WORKER_ID: z
     .string()
     .regex(/^[A-Za-z0-9_-]{1,100}$/)
     .optional()
-    .describe('Name in the fleet; default is host, process and eight random characters. Set it to tell workers apart.'),
+    .describe(
+      'Name in the fleet; default is host, process and eight random characters. Set it to tell workers apart.',
+    ),
   REMUDA_WORKER_MODELS: list
     .default([])
     .describe('Models to serve, separated by commas; default all. Set it to give a worker to some models.'),
@@ -38,7 +45,9 @@ export const WorkerSettings = SharedSettings.extend({
     .min(1_000)
     .max(600_000)
     .default(30_000)
-    .describe('After a worker dies its jobs are free again after up to twice this. Lower it to recover sooner.'),
+    .describe(
+      'After a worker dies its jobs are free again after up to twice this. Lower it to recover sooner.',
+    ),
   REMUDA_WORKER_DRAIN_MS: z.coerce
     .number()
     .int()

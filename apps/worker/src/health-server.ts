@@ -53,7 +53,9 @@ export class HealthServer implements Service {
       response.writeHead(200, { 'content-type': metrics.contentType }).end(text);
       return;
     }
-    response.writeHead(404, { 'content-type': 'text/plain' }).end('this port has /livez, /readyz and /metrics\n');
+    response
+      .writeHead(404, { 'content-type': 'text/plain' })
+      .end('this port has /livez, /readyz and /metrics\n');
   }
 }
 

@@ -2,17 +2,18 @@
  * What this worker has loaded: one runner process for each device, each model version on every device that its rules
  * allow, and for each model the consumers of its queues. A model that cannot be loaded says why and hinders no other.
  */
+
+import type { Device } from '@remuda/core/devices/probe';
 import { toItemError } from '@remuda/core/errors';
 import { RunnerProcess } from '@remuda/core/inference/runner-process';
 import type { Clock } from '@remuda/core/lifecycle/clock';
 import type { Service } from '@remuda/core/lifecycle/service';
 import type { Logger } from '@remuda/core/observability/logger';
 import type { Observers } from '@remuda/core/observability/timings';
-import type { Device } from '@remuda/core/devices/probe';
 import { JobConsumer, type TakenJob } from '@remuda/core/queue/job-queue';
 import { LANES } from '@remuda/core/queue/partitions';
 import { type RepositoryModel, scanRepository, toModelSource } from '@remuda/core/repository/manifests';
-import { publishSignature } from '@remuda/core/requests/catalogue';
+import { publishSignature } from '@remuda/core/requests/published-signatures';
 import type { Redis } from '@remuda/core/store/redis';
 import type { RequestStore } from '@remuda/core/store/request-store';
 import type { DeviceClass, DeviceStatus, LoadedModel } from '@remuda/schemas';
@@ -107,7 +108,8 @@ export class ModelHost implements Service {
     await Promise.all(this.#consumers.map((consumer) => consumer.pause()));
     const drained = Promise.all(this.served.map((served) => served.drain()));
     const late = await this.#isLate(drained, this.#deps.config.drainMs);
-    if (late) this.#deps.logger.warn({ drain_ms: this.#deps.config.drainMs }, 'batches under way are cut off');
+    if (late)
+      this.#deps.logger.warn({ drain_ms: this.#deps.config.drainMs }, 'batches under way are cut off');
     for (const served of this.served) served.stop();
     await Promise.all(this.#devices.map(({ runner }) => runner.stop()));
     await drained;
@@ -148,7 +150,10 @@ export class ModelHost implements Service {
   #warnOfUnknown(models: readonly RepositoryModel[]): void {
     const known = models.map((model) => model.name);
     for (const name of this.#deps.config.models.filter((wanted) => !known.includes(wanted))) {
-      this.#deps.logger.error({ model: name, known }, 'REMUDA_WORKER_MODELS names a model that is not in the repository');
+      this.#deps.logger.error(
+        { model: name, known },
+        'REMUDA_WORKER_MODELS names a model that is not in the repository',
+      );
     }
   }
 
@@ -156,12 +161,17 @@ export class ModelHost implements Service {
     for (const problem of model.problems) {
       this.#deps.logger.error({ model: model.name, file: problem.file }, problem.message);
       if (!model.config || problem.version) {
-        this.#setState(model.name, problem.version ?? '', 'cpu', { state: 'failed', reason: problem.message });
+        this.#setState(model.name, problem.version ?? '', 'cpu', {
+          state: 'failed',
+          reason: problem.message,
+        });
       }
     }
     if (!model.config) return;
     const { affinity } = model.config;
-    const allowed = this.#devices.filter(({ device_class }) => affinity.includes(device_class as DeviceClass));
+    const allowed = this.#devices.filter(({ device_class }) =>
+      affinity.includes(device_class as DeviceClass),
+    );
     const complete = model.versions.filter((version) => version.complete);
     await Promise.all(
       allowed.flatMap((device) => complete.map((version) => this.#load(model, version.version, device))),
@@ -192,7 +202,10 @@ export class ModelHost implements Service {
     } catch (error) {
       const reason = toItemError(error, 'model_load_failed').message;
       this.#setState(model.name, version, device.device, { state: 'failed', reason, digest: source.digest });
-      logger.error({ model: model.name, version, device: device.device, reason }, 'model could not be loaded');
+      logger.error(
+        { model: model.name, version, device: device.device, reason },
+        'model could not be loaded',
+      );
     }
   }
 

@@ -9,11 +9,11 @@
  * Next: core/batching/batcher.ts.
  */
 import type { Unsettled } from '@remuda/core/batching/batcher';
-import type { BatchUnit } from '@remuda/core/inference/runner-protocol';
 import type { UnitEnd } from '@remuda/core/inference/run-batch';
+import type { BatchUnit } from '@remuda/core/inference/runner-protocol';
 import type { LifeLog } from '@remuda/core/observability/events';
-import { queueName } from '@remuda/core/queue/partitions';
 import type { JobTicket, TakenJob } from '@remuda/core/queue/job-queue';
+import { queueName } from '@remuda/core/queue/partitions';
 import type { ItemError } from '@remuda/schemas';
 import type { ServedItem, ServedModel } from './served-model.js';
 

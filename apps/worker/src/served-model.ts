@@ -2,16 +2,22 @@
  * One model version on one device of this worker: its batcher and what runs its batches. Rows of all lanes meet here;
  * a model is never held up by another's queue.
  */
-import { Batcher, type Unsettled } from '@remuda/core/batching/batcher';
+
 import type { Waiting } from '@remuda/core/batching/batch-policy';
+import { Batcher, type Unsettled } from '@remuda/core/batching/batcher';
+import { itemError } from '@remuda/core/errors';
 import type { ModelSource } from '@remuda/core/harness/harness';
 import { newBatchId } from '@remuda/core/ids';
 import { BatchRunner, errorFrame, type UnitEnd } from '@remuda/core/inference/run-batch';
 import type { BatchOrder, BatchReport, RunnerProcess } from '@remuda/core/inference/runner-process';
 import type { BatchUnit } from '@remuda/core/inference/runner-protocol';
-import { itemError } from '@remuda/core/errors';
 import type { Clock } from '@remuda/core/lifecycle/clock';
-import { type BatchFacts, observeClosed, observeDone, type Observers } from '@remuda/core/observability/timings';
+import {
+  type BatchFacts,
+  type Observers,
+  observeClosed,
+  observeDone,
+} from '@remuda/core/observability/timings';
 import type { RequestStore } from '@remuda/core/store/request-store';
 import type { ItemError, Lane, ModelSignature } from '@remuda/schemas';
 import type { RateMeter } from './rate-meter.js';
@@ -86,8 +92,13 @@ export class ServedModel {
 
   /** Resolves with what became of the item. */
   async submit(item: ServedItem): Promise<UnitEnd | Unsettled> {
-    const end = await this.#batcher.add(item);
-    return end === 'expired' ? this.#expire(item) : end;
+    const first = await this.#batcher.add(item);
+    const end = first === 'expired' ? await this.#expire(item) : first;
+    if (typeof end === 'object' && end.kind === 'written' && end.ended) {
+      const { model } = this.source;
+      this.#deps.observers.metrics.requests.inc({ model, lane: item.lane, outcome: end.ended });
+    }
+    return end;
   }
 
   /** Lets batches under way finish; what waits comes back as 'drained'. */
@@ -104,7 +115,12 @@ export class ServedModel {
     const batchId = newBatchId();
     const units = items.map((item) => item.unit);
     observeClosed(this.#factsOf(batchId, units, (items[0] as ServedItem).lane), this.#deps.observers);
-    const ends = await this.#runs.run({ modelId: this.source.modelId, batchId, units, workerId: this.#deps.workerId });
+    const ends = await this.#runs.run({
+      modelId: this.source.modelId,
+      batchId,
+      units,
+      workerId: this.#deps.workerId,
+    });
     this.lastProgressAt = this.#deps.clock.now();
     return ends;
   }
@@ -154,7 +170,9 @@ export class ServedModel {
       request_id: unit.requestId,
       at: 'batch_close',
     });
-    await this.#deps.store.writeOutcomes([{ unit, kind: 'expired', frame: errorFrame({ error }) }]);
-    return { kind: 'written', ok: false, code: error.code };
+    const [write] = await this.#deps.store.writeOutcomes([
+      { unit, kind: 'expired', frame: errorFrame({ error }) },
+    ]);
+    return { kind: 'written', ok: false, code: error.code, ended: write?.ended ?? null };
   }
 }

@@ -19,7 +19,7 @@ import { RequestStore } from '@remuda/core/store/request-store';
 import type { Health, ItemError, WorkerHeartbeat } from '@remuda/schemas';
 import type { WorkerConfig } from './config.js';
 import { HealthServer } from './health-server.js';
-import { Liveness, partitionLabel, type ProgressFacts } from './liveness.js';
+import { Liveness, type ProgressFacts, partitionLabel } from './liveness.js';
 import { ModelHost } from './model-host.js';
 import { processJob } from './process-job.js';
 import { RateMeter } from './rate-meter.js';
@@ -163,7 +163,6 @@ export class Worker implements Service {
       clock: this.#clock,
       metrics: this.#metrics,
       life: this.#life,
-      owner: this.#config.workerId,
       onError: (error: Error) => this.#redisError(error),
     });
   }
@@ -193,7 +192,10 @@ export class Worker implements Service {
       const { partition } = consumer.options;
       const { waiting } = await this.#queues.of(partition).depth();
       const served = models.served.filter((candidate) => candidate.source.model === partition.model);
-      const progress = Math.max(consumer.lastProgressAt, ...served.map((candidate) => candidate.lastProgressAt));
+      const progress = Math.max(
+        consumer.lastProgressAt,
+        ...served.map((candidate) => candidate.lastProgressAt),
+      );
       return { subject: partitionLabel(partition), inHand: 0, waiting, lastProgressAt: progress };
     });
     return [...held, ...(await Promise.all(queued))];
@@ -251,7 +253,10 @@ export class Worker implements Service {
   }
 
   #redisError(error: Error): void {
-    this.#metrics.redisErrors.inc({ role: 'worker', reason: (error as NodeJS.ErrnoException).code ?? error.name });
+    this.#metrics.redisErrors.inc({
+      role: 'worker',
+      reason: (error as NodeJS.ErrnoException).code ?? error.name,
+    });
     this.#logger.warn({ err: error }, 'Redis');
   }
 }

@@ -20,14 +20,14 @@ export interface FleetViewOptions {
   everyMs?: number;
 }
 
-const NONE: readonly DeviceClass[] = [];
+const NONE: ReadonlySet<DeviceClass> = new Set();
 
 export class FleetView implements Service {
   readonly name = 'fleet view';
   readonly #options: FleetViewOptions;
   readonly #repeat: Repeat;
   #workers: readonly WorkerHeartbeat[] = [];
-  #classes = new Map<string, readonly DeviceClass[]>();
+  #classes = new Map<string, ReadonlySet<DeviceClass>>();
 
   constructor(options: FleetViewOptions) {
     const { clock = systemClock, everyMs = REFRESH_EVERY_MS, onError } = options;
@@ -48,7 +48,7 @@ export class FleetView implements Service {
   }
 
   /** Device classes on which a live worker that takes new work has the model, or is loading it. */
-  liveClasses(model: string): readonly DeviceClass[] {
+  liveClasses(model: string): ReadonlySet<DeviceClass> {
     return this.#classes.get(model) ?? NONE;
   }
 
@@ -67,7 +67,7 @@ export class FleetView implements Service {
   }
 }
 
-function classesByModel(workers: readonly WorkerHeartbeat[]): Map<string, readonly DeviceClass[]> {
+function classesByModel(workers: readonly WorkerHeartbeat[]): Map<string, ReadonlySet<DeviceClass>> {
   const found = new Map<string, Set<DeviceClass>>();
   for (const worker of workers) {
     if (worker.state === 'draining') continue;
@@ -79,5 +79,5 @@ function classesByModel(workers: readonly WorkerHeartbeat[]): Map<string, readon
       else found.set(model, new Set([deviceClass]));
     }
   }
-  return new Map([...found].map(([model, classes]) => [model, [...classes]]));
+  return found;
 }

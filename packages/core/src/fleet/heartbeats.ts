@@ -51,7 +51,9 @@ export class HeartbeatWriter implements Service {
     const { redis, keys, workerId, onError } = this.#options;
     // A connection that waits for Redis for ever must not hold up the stop; the time to live does the rest.
     if (redis.status !== 'ready') return;
-    await Promise.all([redis.del(keys.worker(workerId)), redis.zrem(keys.workers(), workerId)]).catch(onError);
+    await Promise.all([redis.del(keys.worker(workerId)), redis.zrem(keys.workers(), workerId)]).catch(
+      onError,
+    );
   }
 
   /** Writes one heartbeat now: when something has changed that the fleet should know soon. */

@@ -14,6 +14,7 @@ import {
   UnreadableImageError,
   writePlanes,
 } from './image-input.js';
+import { asElements } from './onnx-types.js';
 
 export const IMAGE_INPUT: SignatureTensor = {
   name: 'image',
@@ -95,8 +96,7 @@ function describe({ name, datatype, shape }: SignatureTensor): string {
 
 /** An FP32 tensor's numbers. */
 export function floatsOf({ bytes }: RawTensor): Float32Array {
-  const source = bytes.byteOffset % 4 === 0 ? bytes : bytes.slice();
-  return new Float32Array(source.buffer, source.byteOffset, source.byteLength / 4);
+  return asElements('FP32', bytes) as Float32Array;
 }
 
 /** FP32 [N] from numbers. */

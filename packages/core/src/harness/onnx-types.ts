@@ -80,6 +80,7 @@ const ARRAY: Readonly<Record<Exclude<Datatype, 'BYTES'>, NumericArrayConstructor
 export function asElements(datatype: Exclude<Datatype, 'BYTES'>, bytes: Uint8Array): NumericArray {
   const Elements = ARRAY[datatype];
   const width = Elements.BYTES_PER_ELEMENT;
-  const source = bytes.byteOffset % width === 0 ? bytes : bytes.slice();
+  // Not slice(): that of a Buffer is a view.
+  const source = bytes.byteOffset % width === 0 ? bytes : new Uint8Array(bytes);
   return new Elements(source.buffer, source.byteOffset, bytes.byteLength / width);
 }

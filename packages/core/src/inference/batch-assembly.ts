@@ -54,7 +54,8 @@ export function rowsOf(inputs: readonly RawTensor[], model: BatchModel): number 
     }
     if (axis === null) continue;
     const own = tensor.shape[axis] as number;
-    if (rows !== undefined && own !== rows) throw reject(`input "${name}" has ${own} rows, others have ${rows}`);
+    if (rows !== undefined && own !== rows)
+      throw reject(`input "${name}" has ${own} rows, others have ${rows}`);
     rows = own;
   }
   return rows ?? 1;
@@ -157,13 +158,18 @@ function assembleInput(
 }
 
 /** The padded shape that all parts share, the longest along padded axes. */
-function commonShape(input: SignatureTensor, parts: readonly Part[], rules: readonly PaddingRule[]): number[] {
+function commonShape(
+  input: SignatureTensor,
+  parts: readonly Part[],
+  rules: readonly PaddingRule[],
+): number[] {
   const padded = new Set(rules.filter((rule) => rule.input === input.name).map((rule) => rule.axis));
   let common: number[] | undefined;
   const { tensor: first } = parts[0] as Part;
   for (const { tensor } of parts) {
     const shape = paddedShape(input.name, tensor.shape, rules);
-    if (tensor.datatype !== first.datatype || shape.length !== first.shape.length) throw mismatch(first, tensor);
+    if (tensor.datatype !== first.datatype || shape.length !== first.shape.length)
+      throw mismatch(first, tensor);
     common ??= [...shape];
     for (let axis = 0; axis < shape.length; axis++) {
       if (axis === input.batch_axis || shape[axis] === common[axis]) continue;
@@ -171,7 +177,10 @@ function commonShape(input: SignatureTensor, parts: readonly Part[], rules: read
       common[axis] = Math.max(common[axis] as number, shape[axis] as number);
     }
     if (input.batch_axis === null && tensor !== first && !sameBytes(tensor.bytes, first.bytes)) {
-      throw new InferenceError('inference_failed', `input "${input.name}" has no batch axis and differs within a batch`);
+      throw new InferenceError(
+        'inference_failed',
+        `input "${input.name}" has no batch axis and differs within a batch`,
+      );
     }
   }
   return common as number[];
@@ -179,7 +188,10 @@ function commonShape(input: SignatureTensor, parts: readonly Part[], rules: read
 
 function mismatch(a: RawTensor, b: RawTensor): InferenceError {
   const text = ({ datatype, shape }: RawTensor): string => `${datatype} [${shape.join(', ')}]`;
-  return new InferenceError('inference_failed', `input "${a.name}": ${text(a)} and ${text(b)} cannot share a batch`);
+  return new InferenceError(
+    'inference_failed',
+    `input "${a.name}": ${text(a)} and ${text(b)} cannot share a batch`,
+  );
 }
 
 function sameBytes(a: Uint8Array, b: Uint8Array): boolean {
@@ -187,7 +199,9 @@ function sameBytes(a: Uint8Array, b: Uint8Array): boolean {
 }
 
 function needsPadding(shape: readonly number[], parts: readonly Part[], batchAxis: number | null): boolean {
-  return parts.some(({ tensor }) => tensor.shape.some((dim, axis) => axis !== batchAxis && dim !== shape[axis]));
+  return parts.some(({ tensor }) =>
+    tensor.shape.some((dim, axis) => axis !== batchAxis && dim !== shape[axis]),
+  );
 }
 
 function paddingValue(input: string, rules: readonly PaddingRule[]): number {

@@ -51,7 +51,11 @@ function isOpen(entry: Entry): boolean {
 }
 
 /** Runs a batch from claim to written outcomes and reports it. Rejects only when the store does. */
-export async function flowBatch(message: RunMessage, model: LoadedModel, context: FlowContext): Promise<void> {
+export async function flowBatch(
+  message: RunMessage,
+  model: LoadedModel,
+  context: FlowContext,
+): Promise<void> {
   const started = performance.now();
   const claims = await context.store.claimAndFetch(message.units, message.workerId);
   const fetched = performance.now();

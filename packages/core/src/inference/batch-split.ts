@@ -44,7 +44,11 @@ function cutRows(tensor: RawTensor, axis: number | null, from: number, count: nu
 function cutAxis(tensor: RawTensor, axis: number, from: number, count: number): RawTensor {
   const origin = tensor.shape.map((_, at) => (at === axis ? from : 0));
   const shape = tensor.shape.map((dim, at) => (at === axis ? count : dim));
-  return { ...tensor, shape, bytes: cutBox(tensor.datatype, tensor.bytes, { shape: tensor.shape, origin }, shape) };
+  return {
+    ...tensor,
+    shape,
+    bytes: cutBox(tensor.datatype, tensor.bytes, { shape: tensor.shape, origin }, shape),
+  };
 }
 
 /** Joins the outputs of an item's pieces, in order of their rows. */
@@ -53,7 +57,12 @@ export function joinPieces(pieces: readonly RawTensor[][], model: BatchModel): R
   if (rest.length === 0) return first;
   return first.map((output, index) => {
     const axis = axisOf(output, model);
-    return axis === null ? output : joinRows(pieces.map((piece) => piece[index] as RawTensor), axis);
+    return axis === null
+      ? output
+      : joinRows(
+          pieces.map((piece) => piece[index] as RawTensor),
+          axis,
+        );
   });
 }
 

@@ -2,7 +2,13 @@
  * Copies a box of elements from one row-major tensor into another: the one movement behind assembling, slicing,
  * padding, splitting, joining and restoring, along any axis. Pure.
  */
-import { type Datatype, ELEMENT_BYTES, elementCount, joinBytesElements, splitBytesElements } from '@remuda/schemas';
+import {
+  type Datatype,
+  ELEMENT_BYTES,
+  elementCount,
+  joinBytesElements,
+  splitBytesElements,
+} from '@remuda/schemas';
 
 /** A box within a tensor: the tensor's shape and where the box begins. */
 export interface Place {
@@ -111,6 +117,7 @@ function stridesOf(shape: readonly number[]): number[] {
 
 function offsetOf(origin: readonly number[], strides: readonly number[]): number {
   let offset = 0;
-  for (let axis = 0; axis < origin.length; axis++) offset += (origin[axis] as number) * (strides[axis] as number);
+  for (let axis = 0; axis < origin.length; axis++)
+    offset += (origin[axis] as number) * (strides[axis] as number);
   return offset;
 }

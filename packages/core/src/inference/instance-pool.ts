@@ -88,7 +88,9 @@ export class InstancePool {
   }
 
   async #addInstance(): Promise<{ tensors: ModelTensors; provider: string }> {
-    const thread = new Worker(builtFile('./instance-thread.js', import.meta.url), { name: 'remuda-instance' });
+    const thread = new Worker(builtFile('./instance-thread.js', import.meta.url), {
+      name: 'remuda-instance',
+    });
     const instance: Instance = { thread, running: undefined, awaiting: undefined };
     thread.on('message', (message: FromInstance) => this.#receive(instance, message));
     thread.on('error', (error) => this.#options.onFatal(error as Error));

@@ -36,7 +36,14 @@ function checkPadding(source: ModelSource, { inputs, outputs }: ModelTensors): v
     const wrong =
       axisFault('input', rule.input, rule.axis, input) ??
       rule.restore
-        .map(({ output, axis }) => axisFault('output', output, axis, outputs.find((o) => o.name === output)))
+        .map(({ output, axis }) =>
+          axisFault(
+            'output',
+            output,
+            axis,
+            outputs.find((o) => o.name === output),
+          ),
+        )
         .find((fault) => fault !== undefined);
     if (wrong) throw new ModelLoadError(`${source.modelId}: padding: ${wrong}`);
   }

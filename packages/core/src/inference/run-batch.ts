@@ -8,7 +8,7 @@
  *
  * Next: core/inference/batch-flow.ts in the runner, then core/harness/kinds/onnx.ts.
  */
-import { encodeFrame, type ItemError } from '@remuda/schemas';
+import { encodeFrame, type ItemError, type TerminalStatus } from '@remuda/schemas';
 import { itemError, toItemError } from '../errors.js';
 import type { OutcomeExtras, UnitWrite, WriteVerdict } from '../store/outcome.js';
 import { type BatchOrder, type BatchReport, RunnerLostError } from './runner-life.js';
@@ -17,7 +17,7 @@ import { SharedGate } from './shared-gate.js';
 
 /** How a unit ended, as the worker needs to know it. */
 export type UnitEnd =
-  | { kind: 'written'; ok: boolean; code?: string }
+  | { kind: 'written'; ok: boolean; code?: string; ended: TerminalStatus | null }
   | { kind: 'dropped'; reason: 'already_terminal' | 'fenced' | 'record_missing' | 'expired' }
   /** Nothing is known to be wrong with it: another worker, or a later attempt, may run it. */
   | { kind: 'unavailable'; error: ItemError };
@@ -134,9 +134,9 @@ export class BatchRunner {
     const verdicts = await this.#deps.store.writeOutcomes(
       units.map((unit) => ({ unit, kind: 'error', frame })),
     );
-    return verdicts.map(({ verdict }) =>
+    return verdicts.map(({ verdict, ended }) =>
       verdict === 'written'
-        ? { kind: 'written', ok: false, code: error.code }
+        ? { kind: 'written', ok: false, code: error.code, ended }
         : { kind: 'dropped', reason: verdict },
     );
   }

@@ -27,7 +27,7 @@ serveRunner(async ({ url }) => {
         Promise.all(
           writes.map(async ({ unit, frame }) => {
             await writeFile(join(folder, `${unit.requestId}-${unit.item}.out`), frame);
-            return { verdict: 'written' as const, terminal: true };
+            return { verdict: 'written' as const, ended: 'succeeded' as const };
           }),
         ),
     },

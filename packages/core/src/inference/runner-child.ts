@@ -67,7 +67,9 @@ class RunnerChild {
 
   async #init({ store, device }: Extract<ToRunner, { type: 'init' }>): Promise<void> {
     this.#device = device;
-    this.#store = await this.#openStore(store, (message) => this.#log('warn', { component: 'store' }, message));
+    this.#store = await this.#openStore(store, (message) =>
+      this.#log('warn', { component: 'store' }, message),
+    );
     this.#send({ type: 'ready', pid: process.pid });
   }
 

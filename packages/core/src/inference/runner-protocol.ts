@@ -3,7 +3,7 @@
  * channel ('advanced' serialisation). Tensors never cross here: the runner reads payloads from Redis and writes
  * results to Redis itself. A snapshot test guards these shapes.
  */
-import type { ItemError, ModelSignature } from '@remuda/schemas';
+import type { ItemError, ModelSignature, TerminalStatus } from '@remuda/schemas';
 import type { ModelSource } from '../harness/harness.js';
 import type { Keyspace } from '../store/keys.js';
 
@@ -33,7 +33,7 @@ export interface BatchUnit {
 /** What became of a unit. */
 export type UnitOutcome =
   /** Its outcome, good or bad, is stored. */
-  | { kind: 'written'; ok: boolean; code?: string; terminal: boolean }
+  | { kind: 'written'; ok: boolean; code?: string; ended: TerminalStatus | null }
   /** Not run, or its answer was thrown away, and rightly so. */
   | { kind: 'dropped'; reason: 'already_terminal' | 'fenced' | 'record_missing' | 'expired' }
   /** The run that held it failed; whose fault it was is not known. `alone`: it was the only unit of that run. */
@@ -68,4 +68,9 @@ export type FromRunner =
   /** The batch as a whole could not be worked on (the store refused, the model is not loaded): hand it back. */
   | { type: 'batch_failed'; batchId: string; error: ItemError }
   | { type: 'pong'; seq: number; rssBytes: number }
-  | { type: 'log'; level: 'debug' | 'info' | 'warn' | 'error'; fields: Record<string, unknown>; message: string };
+  | {
+      type: 'log';
+      level: 'debug' | 'info' | 'warn' | 'error';
+      fields: Record<string, unknown>;
+      message: string;
+    };

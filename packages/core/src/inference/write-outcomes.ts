@@ -51,7 +51,7 @@ function outcomeOf(entry: Entry, verdict: WriteVerdict | undefined): UnitOutcome
   if (entry.runFailed && !verdict) return { kind: 'run_failed', ...entry.runFailed };
   if (verdict?.verdict === 'written') {
     const code = entry.failed?.code;
-    return { kind: 'written', ok: !entry.failed, ...(code ? { code } : {}), terminal: verdict.terminal };
+    return { kind: 'written', ok: !entry.failed, ...(code ? { code } : {}), ended: verdict.ended };
   }
   return { kind: 'dropped', reason: verdict?.verdict ?? 'record_missing' };
 }

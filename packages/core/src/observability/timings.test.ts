@@ -39,7 +39,7 @@ const batch: BatchFacts = {
   units: [unit('req_a', 'ta', 1_000), unit('req_a', 'ta', 1_000, 1), unit('req_b', 'tb', 1_900)],
 };
 
-const written = (ok: boolean): UnitOutcome => ({ kind: 'written', ok, terminal: true });
+const written = (ok: boolean): UnitOutcome => ({ kind: 'written', ok, ended: ok ? 'succeeded' : 'failed' });
 const times = (outcomes: UnitOutcome[]) => ({
   fetchMs: 1,
   runMs: 250,

@@ -1,5 +1,5 @@
 /** Settings from environment variables: zod checks them, unknown REMUDA_* ones are errors that list the known ones. */
-import * as z from 'zod';
+import type * as z from 'zod';
 import { nearNames } from '../repository/near-names.js';
 
 /** Variables that other parts of Remuda read; not an error wherever they turn up. */
@@ -19,15 +19,20 @@ export function readSettings<Shape extends z.ZodRawShape>(
     .filter((name) => name.startsWith('REMUDA_') && !known.includes(name))
     .filter((name) => own.some((prefix) => name.startsWith(prefix)) || !FOREIGN.test(name))
     .map((name) => unknownVariable(name, known));
-  const given = Object.fromEntries(known.filter((name) => env[name] !== undefined && env[name] !== '').map((name) => [name, env[name]]));
+  const given = Object.fromEntries(
+    known.filter((name) => env[name] !== undefined && env[name] !== '').map((name) => [name, env[name]]),
+  );
   const parsed = schema.safeParse(given);
   if (!parsed.success) {
     for (const issue of parsed.error.issues) {
       const name = String(issue.path[0]);
-      faults.push(`${name}: ${issue.message}, received ${JSON.stringify(env[name])}. ${describe(schema, name)}`);
+      faults.push(
+        `${name}: ${issue.message}, received ${JSON.stringify(env[name])}. ${describe(schema, name)}`,
+      );
     }
   }
-  if (faults.length > 0 || !parsed.success) throw new Error(`The environment is not right:\n  ${faults.join('\n  ')}`);
+  if (faults.length > 0 || !parsed.success)
+    throw new Error(`The environment is not right:\n  ${faults.join('\n  ')}`);
   return parsed.data;
 }
 

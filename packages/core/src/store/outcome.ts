@@ -1,6 +1,6 @@
 /** What a runner or worker asks of the store about units of a batch, and what it hears. */
 
-import type { ItemError, ItemMetrics } from '@remuda/schemas';
+import type { ItemError, ItemMetrics, TerminalStatus } from '@remuda/schemas';
 import type { BatchUnit } from '../inference/runner-protocol.js';
 
 /** May this unit be run, and if so on which input bytes? */
@@ -27,6 +27,6 @@ export interface OutcomeExtras {
 /** written: stored now, or found stored by this same attempt. */
 export interface WriteVerdict {
   verdict: 'written' | 'already_terminal' | 'fenced' | 'record_missing';
-  /** True when this write ended the request. */
-  terminal: boolean;
+  /** The status of the request where this write ended it. */
+  ended: TerminalStatus | null;
 }

@@ -24,7 +24,6 @@ const PROFILES: Record<RedisRole, RedisOptions> = {
     commandTimeout: API_COMMAND_TIMEOUT_MS,
     maxRetriesPerRequest: 0,
     autoResendUnfulfilledCommands: false,
-    enableAutoPipelining: true,
   },
   worker: { maxRetriesPerRequest: null, enableAutoPipelining: true },
   runner: { maxRetriesPerRequest: null },
@@ -52,7 +51,30 @@ export function connectRedis({ url, role, name, onError }: ConnectOptions): Redi
   const redis = new Redis(url.replace(/^unix:\/\//, ''), options);
   redis.on('error', onError);
   defineScripts(redis);
+  if (role === 'api') writeOncePerTick(redis);
   return redis;
+}
+
+/**
+ * Sends the commands of one tick in one write. ioredis has auto-pipelining for that, but it holds everything back
+ * while a pipeline is under way: measured at 8 submits side by side it cost 159 µs of CPU for each, plain writes 102,
+ * this 86 and less waiting.
+ */
+function writeOncePerTick(redis: Redis): void {
+  const send = redis.sendCommand;
+  let corked: Redis['stream'] | undefined;
+  redis.sendCommand = function sendCorked(...args: Parameters<Redis['sendCommand']>) {
+    const { stream } = redis;
+    if (stream && stream !== corked) {
+      corked = stream;
+      stream.cork?.();
+      process.nextTick(() => {
+        corked = undefined;
+        stream.uncork?.();
+      });
+    }
+    return send.apply(redis, args);
+  };
 }
 
 /** Resolves when the connection answers; rejects after `ms`. */
@@ -83,6 +105,7 @@ const SCRIPTS = {
   claimRequests: ['claim-requests-N.lua'],
   writeOutcomes: ['ending.lua', 'write-outcomes-N.lua'],
   endRequest: ['ending.lua', 'end-request-2.lua'],
+  countRescue: ['count-rescue-1.lua'],
 } as const;
 export type ScriptName = keyof typeof SCRIPTS;
 

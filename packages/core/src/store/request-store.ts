@@ -52,23 +52,24 @@ export class RequestStore {
   }
 
   /**
-   * Payloads first, then the record: what has a record has its inputs. The commands leave in one write; with
-   * `alongside`, those of the caller (the job) leave right behind them.
+   * Payloads first, then the record: what has a record has its inputs. All commands leave before this returns its
+   * promise, so what the caller sends next (the job) comes behind them. No pipeline object: ioredis gives each one a
+   * copy of every command it knows, which costs more than the commands do; its own pipelining shares one a tick.
    */
   async accept(acceptance: Acceptance): Promise<AcceptVerdict> {
     const { requestId, nonce, payloads, document } = acceptance;
     const shard = this.keys.shardOf(requestId);
+    const record = [this.keys.record(requestId), this.keys.open(shard), this.keys.all(shard)];
     const payloadKeys = document.inline
       ? []
       : payloads.map((_, item) => this.keys.payload(requestId, nonce, item));
-    const pipeline = this.#redis.pipeline();
-    payloadKeys.forEach((key, item) => {
-      pipeline.set(key, payloads[item] as Buffer, 'EX', UNOWNED_PAYLOAD_S);
-    });
-    void callScript(
-      pipeline,
+    const stored = payloadKeys.map((key, item) =>
+      this.#redis.set(key, payloads[item] as Buffer, 'EX', UNOWNED_PAYLOAD_S),
+    );
+    const answer = callScript(
+      this.#redis,
       'acceptRequest',
-      [this.keys.record(requestId), this.keys.open(shard), this.keys.all(shard), ...payloadKeys],
+      [...record, ...payloadKeys],
       [
         requestId,
         nonce,
@@ -81,16 +82,18 @@ export class RequestStore {
         document.inline ? (payloads[0] as Buffer) : '',
       ],
     );
-    const replies = await this.#run(pipeline);
-    const verdict = replies.at(-1);
+    const verdict = stored.length === 0 ? await answer : (await Promise.all([answer, ...stored]))[0];
     if (verdict === 1) return 'accepted';
     // The bytes just stored belong to no one: the first acceptance has its own under its own nonce.
     if (payloadKeys.length > 0) await this.#redis.unlink(...payloadKeys);
     return verdict === 0 ? 'known' : 'conflict';
   }
 
-  /** Takes back a request whose sender was told 503. Harmless when it was never stored, or was sent again since. */
-  async withdraw(requestId: string, nonce: string): Promise<boolean> {
+  /**
+   * Takes back what one call stored, when its sender was told that it was not accepted. Safe to repeat.
+   * held: another call was answered with this record, so it stays.
+   */
+  async withdraw(requestId: string, nonce: string): Promise<'removed' | 'absent' | 'held'> {
     const shard = this.keys.shardOf(requestId);
     const reply = await callScript(
       this.#redis,
@@ -98,7 +101,8 @@ export class RequestStore {
       [this.keys.record(requestId), this.keys.open(shard), this.keys.all(shard)],
       [requestId, nonce, this.keys.tagOf(requestId)],
     );
-    return reply === 1;
+    if (reply === 1) return 'removed';
+    return reply === 0 ? 'absent' : 'held';
   }
 
   /** The record of each id, null where there is none. */
@@ -122,7 +126,7 @@ export class RequestStore {
     item: number,
     frame: Buffer | null,
   ): Promise<Buffer | null> | Buffer | null {
-    if (!frame || frame.readUInt32LE(0) !== 0) return frame;
+    if (frame?.readUInt32LE(0) !== 0) return frame;
     const token = Number(frame.toString('latin1', 4));
     return this.#redis.getBuffer(this.keys.largeResult(record.requestId, record.nonce, item, token));
   }
@@ -223,7 +227,7 @@ export class RequestStore {
         const reply = replies[s] as (string | number)[];
         verdicts.set(write, {
           verdict: reply[2 * i] as WriteVerdict['verdict'],
-          terminal: reply[2 * i + 1] === 1,
+          ended: ((reply[2 * i + 1] as string) || null) as WriteVerdict['ended'],
         });
       });
     });
@@ -337,9 +341,9 @@ export class RequestStore {
     return { cursor: next, removed: gone.length };
   }
 
-  /** Counts how often the sweeper has put a lost job back. */
+  /** Counts how often the sweeper has put a lost job back; 0: the record is gone. */
   async countRescue(requestId: string): Promise<number> {
-    return this.#redis.hincrby(this.keys.record(requestId), 'rescued', 1);
+    return (await callScript(this.#redis, 'countRescue', [this.keys.record(requestId)], [])) as number;
   }
 
   #byShard<T>(

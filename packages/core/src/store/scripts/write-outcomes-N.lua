@@ -2,7 +2,8 @@
 -- ended, only once for each item. Ends the requests that are complete and tells who waits for them.
 -- KEYS: open, then for each item its record.
 -- ARGV: now, channel, key tag, then for each item: id, item, token, nonce, kind ('ok', 'error', 'expired'), frame or mark.
--- Returns for each item: verdict (written, already_terminal, fenced, record_missing), 1 where it ended the request.
+-- Returns for each item: verdict (written, already_terminal, fenced, record_missing), and the status of the request
+-- where this outcome ended it, else ''.
 local out, ended = {}, {}
 local now, tag = tonumber(ARGV[1]), ARGV[3]
 for i = 2, #KEYS do
@@ -10,12 +11,12 @@ for i = 2, #KEYS do
   local base = 3 + (i - 2) * 6
   local id, item, token, nonce, kind = ARGV[base + 1], ARGV[base + 2], tonumber(ARGV[base + 3]), ARGV[base + 4], ARGV[base + 5]
   local f = redis.call('HMGET', rec, 's', 'tok', 'nonce', 'n', 'ttl')
-  local verdict, terminal = 'written', 0
+  local verdict, became = 'written', ''
   if not f[1] or f[3] ~= nonce then verdict = 'record_missing'
   elseif f[2] and tonumber(f[2]) > token then verdict = 'fenced'
   elseif TERMINAL[f[1]] then
     -- A command that is sent again after a lost connection finds its own work done.
-    if redis.call('HEXISTS', rec, 'o:' .. item) == 0 then verdict = 'already_terminal' else terminal = 1 end
+    if redis.call('HEXISTS', rec, 'o:' .. item) == 0 then verdict = 'already_terminal' end
   elseif redis.call('HSETNX', rec, 'o:' .. item, ARGV[base + 6]) == 1 then
     local n, ttl = tonumber(f[4]), tonumber(f[5])
     local status
@@ -36,12 +37,12 @@ for i = 2, #KEYS do
     if status then
       end_request(rec, KEYS[1], id, status, now, ttl)
       if redis.call('HSTRLEN', rec, 'o:0') < 20 or n > 1 then expire_large(rec, tag, id, nonce, n, ttl) end
-      terminal = 1
+      became = status
       ended[#ended + 1] = id
     end
   end
   out[#out + 1] = verdict
-  out[#out + 1] = terminal
+  out[#out + 1] = became
 end
 if #ended > 0 then redis.call('PUBLISH', ARGV[2], table.concat(ended, ' ')) end
 return out

@@ -1,0 +1,94 @@
+import { describe, expect, it } from 'vitest';
+import { compareWaiting, decide, fill, type GroupState, type Waiting } from './batch-policy.js';
+
+const limits = { maxRows: 4, maxDelayMs: 10, instances: 1, prefetch: 1 };
+
+function waiting(change: Partial<Waiting> = {}): Waiting {
+  return {
+    rows: 1,
+    group: 'g',
+    laneRank: 0,
+    priority: 5,
+    deadline: 0,
+    acceptedAt: 0,
+    arrivedAt: 0,
+    ...change,
+  };
+}
+
+function group(rows: number, head: Partial<Waiting> = {}): GroupState {
+  return { rows, head: waiting(head), oldestArrival: head.arrivedAt ?? 0 };
+}
+
+describe('the order of waiting entries', () => {
+  it('is lane, then priority, then deadline, then age', () => {
+    const sorted = [
+      waiting({ group: 'bulk, urgent', laneRank: 1, priority: 0 }),
+      waiting({ group: 'old', acceptedAt: 1 }),
+      waiting({ group: 'deadline late', deadline: 900, acceptedAt: 9 }),
+      waiting({ group: 'young', acceptedAt: 2 }),
+      waiting({ group: 'urgent', priority: 0, acceptedAt: 99 }),
+      waiting({ group: 'deadline soon', deadline: 100, acceptedAt: 9 }),
+    ].sort(compareWaiting);
+    expect(sorted.map((entry) => entry.group)).toEqual([
+      'urgent',
+      'deadline soon',
+      'deadline late',
+      'old',
+      'young',
+      'bulk, urgent',
+    ]);
+  });
+});
+
+describe('when a batch closes', () => {
+  it('at once while an instance is idle, however few rows there are', () => {
+    expect(decide([['g', group(1)]], 0, 0, limits)).toEqual({ close: 'g' });
+  });
+
+  it('not while all instances are busy and neither rows nor time suffice; it says when to look again', () => {
+    expect(decide([['g', group(3, { arrivedAt: 5 })]], 1, 6, limits)).toEqual({ lookAgainAt: 15 });
+  });
+
+  it('ahead of time when the batch is full', () => {
+    expect(decide([['g', group(4)]], 1, 1, limits)).toEqual({ close: 'g' });
+  });
+
+  it('ahead of time when its oldest rows have waited max_queue_delay_ms', () => {
+    expect(decide([['g', group(1)]], 1, 10, limits)).toEqual({ close: 'g' });
+  });
+
+  it('never beyond instances and prefetch together', () => {
+    expect(decide([['g', group(400)]], 2, 99, limits)).toEqual({ lookAgainAt: null });
+  });
+
+  it('takes the group whose head comes first, not the fullest', () => {
+    const groups: [string, GroupState][] = [
+      ['full', group(4, { acceptedAt: 2 })],
+      ['first', group(1, { acceptedAt: 1 })],
+    ];
+    expect(decide(groups, 0, 0, limits)).toEqual({ close: 'first' });
+  });
+});
+
+describe('what goes into a batch', () => {
+  const rowsOf = (entries: Waiting[]): number[] => entries.map((entry) => entry.rows);
+
+  it('counts rows, and passes over what does not fit for what does', () => {
+    const { batch, rest } = fill(
+      [2, 3, 1, 1, 1].map((rows) => waiting({ rows })),
+      4,
+    );
+    expect(rowsOf(batch)).toEqual([2, 1, 1]);
+    expect(rowsOf(rest)).toEqual([3, 1]);
+  });
+
+  it('sends an entry larger than a batch alone', () => {
+    const { batch, rest } = fill(
+      [9, 1].map((rows) => waiting({ rows })),
+      4,
+    );
+    expect(rowsOf(batch)).toEqual([9]);
+    expect(rowsOf(rest)).toEqual([1]);
+  });
+});

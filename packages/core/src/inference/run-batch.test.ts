@@ -1,0 +1,184 @@
+import { describe, expect, it } from 'vitest';
+import { itemError, RemudaError } from '../errors.js';
+import type { UnitWrite, WriteVerdict } from '../store/outcome.js';
+import { BatchRunner } from './run-batch.js';
+import { type BatchOrder, type BatchReport, RunnerLostError } from './runner-life.js';
+import type { BatchUnit, UnitOutcome } from './runner-protocol.js';
+
+function unit(requestId: string): BatchUnit {
+  return { requestId, token: 1, item: 0, rows: 1, nonce: 'n', inline: true, traceId: 't', acceptedAt: 0 };
+}
+
+function orderOf(...names: string[]): BatchOrder {
+  return { modelId: 'm@1', batchId: 'first', units: names.map(unit), workerId: 'w' };
+}
+
+function reportOf(outcomes: UnitOutcome[]): BatchReport {
+  return { outcomes, fetchMs: 0, runMs: 0, writeMs: 0, runs: [] };
+}
+
+const written: UnitOutcome = { kind: 'written', ok: true, ended: 'succeeded' };
+
+function lost(
+  order: BatchOrder,
+  change: Partial<ConstructorParameters<typeof RunnerLostError>[1]> = {},
+  reason: 'crashed' | 'timed_out' = 'crashed',
+) {
+  return new RunnerLostError(
+    { reason, signal: 'SIGKILL', code: null, pid: 1 },
+    { batchId: order.batchId, wasRunning: true, suspect: true, suspects: 1, ...change },
+  );
+}
+
+function setup(run: (names: string[], order: BatchOrder) => UnitOutcome[]) {
+  const runs: string[][] = [];
+  const failures: { requestId: string; text: string }[] = [];
+  let ids = 0;
+  const batches = new BatchRunner({
+    runner: {
+      run: async (order) => {
+        const names = order.units.map((one) => one.requestId);
+        runs.push(names);
+        return reportOf(run(names, order));
+      },
+    },
+    store: {
+      writeOutcomes: async (writes: readonly UnitWrite[]): Promise<WriteVerdict[]> =>
+        writes.map((write) => {
+          failures.push({ requestId: write.unit.requestId, text: write.frame.toString('latin1') });
+          return { verdict: 'written', ended: 'failed' };
+        }),
+    },
+    newBatchId: () => `b${ids++}`,
+  });
+  return { batches, runs, failures };
+}
+
+const names = Array.from({ length: 32 }, (_, i) => `r${i}`);
+
+describe('a batch', () => {
+  it('that runs is not touched', async () => {
+    const { batches, runs } = setup((members) => members.map(() => written));
+    const ends = await batches.run(orderOf('a', 'b'));
+    expect(ends.map((end) => end.kind)).toEqual(['written', 'written']);
+    expect(runs).toHaveLength(1);
+  });
+
+  it('that fails is halved until the guilty unit fails alone, with the reason; the others succeed', async () => {
+    const { batches, failures } = setup((members) =>
+      members.map((name) =>
+        members.includes('r7')
+          ? {
+              kind: 'run_failed',
+              alone: members.length === 1,
+              error: itemError('inference_failed', 'bad r7'),
+            }
+          : ({ ...written, code: name } as UnitOutcome),
+      ),
+    );
+    const ends = await batches.run(orderOf(...names));
+    expect(failures).toHaveLength(1);
+    expect(failures[0]?.requestId).toBe('r7');
+    expect(failures[0]?.text).toContain('bad r7');
+    expect(ends.filter((end) => end.kind === 'written' && end.ok)).toHaveLength(31);
+    expect(ends[7]).toMatchObject({ ok: false, code: 'inference_failed' });
+  });
+
+  it('keeps what was written when only one of its runs failed', async () => {
+    const { batches, runs } = setup((members) =>
+      members.map((name) =>
+        name.startsWith('bad') && members.length > 1
+          ? { kind: 'run_failed', alone: false, error: itemError('inference_failed', 'x') }
+          : written,
+      ),
+    );
+    await batches.run(orderOf('good', 'bad1', 'bad2'));
+    expect(runs).toEqual([['good', 'bad1', 'bad2'], ['bad1'], ['bad2']]);
+  });
+});
+
+describe('a runner that dies', () => {
+  it('costs only the unit that kills it', async () => {
+    const { batches, failures } = setup((members, order) => {
+      if (members.includes('r13')) throw lost(order);
+      return members.map(() => written);
+    });
+    const ends = await batches.run(orderOf(...names));
+    expect(failures.map((failure) => failure.requestId)).toEqual(['r13']);
+    expect(failures[0]?.text).toContain('runner_crashed');
+    expect(ends.filter((end) => end.kind === 'written' && end.ok)).toHaveLength(31);
+  });
+
+  it('once, by a kill from outside, costs nobody anything: a single unit is tried again', async () => {
+    let deaths = 0;
+    const { batches, failures } = setup((members, order) => {
+      if (deaths++ === 0) throw lost(order);
+      return members.map(() => written);
+    });
+    const ends = await batches.run(orderOf('only'));
+    expect(ends).toEqual([written]);
+    expect(failures).toEqual([]);
+  });
+
+  it('twice with the same single unit inside: that unit fails', async () => {
+    const { batches, failures } = setup((_, order) => {
+      throw lost(order);
+    });
+    await batches.run(orderOf('poison'));
+    expect(failures).toHaveLength(1);
+  });
+
+  it('while the batch was only waiting makes it no suspect: it is run again as it is', async () => {
+    let deaths = 0;
+    const { batches, runs } = setup((members, order) => {
+      if (deaths++ === 0) throw lost(order, { wasRunning: false, suspect: false, suspects: 1 });
+      return members.map(() => written);
+    });
+    await batches.run(orderOf('a', 'b'));
+    expect(runs).toEqual([
+      ['a', 'b'],
+      ['a', 'b'],
+    ]);
+  });
+
+  it('while several ran: each is tried once more, alone, before it is halved', async () => {
+    let deaths = 0;
+    const { batches, runs } = setup((members, order) => {
+      if (deaths++ === 0) throw lost(order, { suspects: 2 });
+      return members.map(() => written);
+    });
+    await batches.run(orderOf('a', 'b'));
+    expect(runs).toEqual([
+      ['a', 'b'],
+      ['a', 'b'],
+    ]);
+  });
+
+  it('because a run took too long: the unit alone in it fails at once, as run_timeout', async () => {
+    const { batches, runs, failures } = setup((_, order) => {
+      throw lost(order, {}, 'timed_out');
+    });
+    await batches.run(orderOf('slow'));
+    expect(runs).toHaveLength(1);
+    expect(failures[0]?.text).toContain('run_timeout');
+  });
+
+  it('at a stop of the worker is nobody’s fault: the units are handed back', async () => {
+    const { batches, failures } = setup((_, order) => {
+      throw lost(order);
+    });
+    batches.stop();
+    const ends = await batches.run(orderOf('a', 'b'));
+    expect(ends.map((end) => end.kind)).toEqual(['unavailable', 'unavailable']);
+    expect(failures).toEqual([]);
+  });
+});
+
+it('a store or model that is not there makes units unavailable, not failed', async () => {
+  const { batches, failures } = setup(() => {
+    throw new RemudaError('store_unavailable', 'Redis is away');
+  });
+  const ends = await batches.run(orderOf('a'));
+  expect(ends[0]).toMatchObject({ kind: 'unavailable', error: { code: 'store_unavailable' } });
+  expect(failures).toEqual([]);
+});

@@ -1,0 +1,115 @@
+/**
+ * Whether there is room for one more: the depth of the queue it would join, and the memory of Redis. Both are asked
+ * for at most once a second; between two answers what this process itself has let in is counted on top, so a burst
+ * within one second is stopped too. Several API processes may together go over the limit by what they take in in a
+ * second: it guards against floods, it is not a ledger.
+ */
+import { RemudaError } from '../errors.js';
+import { type Clock, systemClock } from '../lifecycle/clock.js';
+import type { JobQueues } from '../queue/job-queue.js';
+import { type Partition, queueName } from '../queue/partitions.js';
+import type { Redis } from '../store/redis.js';
+
+/** How long an answer of Redis is good for. */
+const FRESH_MS = 1_000;
+/** Above this share of maxmemory nothing is accepted: acknowledgements and results need the rest. */
+const FULL_SHARE = 0.8;
+
+export interface AdmissionOptions {
+  redis: Redis;
+  queues: Pick<JobQueues, 'of'>;
+  /** Most jobs that may wait in one partition. */
+  maxQueueDepth: number;
+  clock?: Clock;
+}
+
+interface Depth {
+  waiting: number;
+  askedAt: number;
+  asking: Promise<void> | undefined;
+}
+
+export class Admission {
+  readonly #options: AdmissionOptions;
+  readonly #clock: Clock;
+  readonly #depths = new Map<string, Depth>();
+  #memoryAskedAt = 0;
+  #fullAt: number | null = null;
+  #stopping = false;
+
+  constructor(options: AdmissionOptions) {
+    this.#options = options;
+    this.#clock = options.clock ?? systemClock;
+  }
+
+  /** From now on everything is refused. */
+  close(): void {
+    this.#stopping = true;
+  }
+
+  /**
+   * Lets one request in, and counts it. Only the first one of a partition waits, until its depth is known.
+   * @throws RemudaError over_capacity, store_full, shutting_down
+   */
+  async admit(partition: Partition): Promise<void> {
+    if (this.#stopping) throw new RemudaError('shutting_down', 'this server is stopping: ask another one');
+    const now = this.#clock.now();
+    this.#checkMemory(now);
+    const name = queueName(partition);
+    let depth = this.#depths.get(name);
+    if (!depth) {
+      depth = { waiting: 0, askedAt: 0, asking: undefined };
+      this.#depths.set(name, depth);
+    }
+    if (now - depth.askedAt >= FRESH_MS) {
+      const first = depth.askedAt === 0;
+      depth.asking ??= this.#askDepth(partition, depth);
+      if (first) await depth.asking;
+    }
+    const { maxQueueDepth } = this.#options;
+    if (depth.waiting >= maxQueueDepth) {
+      throw new RemudaError(
+        'over_capacity',
+        `${partition.model} has ${depth.waiting} requests waiting on ${partition.deviceClass} (${partition.lane}); the limit is ${maxQueueDepth}`,
+        { waiting: depth.waiting, limit: maxQueueDepth },
+      );
+    }
+    depth.waiting++;
+  }
+
+  async #askDepth(partition: Partition, depth: Depth): Promise<void> {
+    try {
+      depth.waiting = (await this.#options.queues.of(partition).depth()).waiting;
+      depth.askedAt = this.#clock.now();
+    } catch {
+      // Whether Redis is there is for the store to find out, a moment later, and to say.
+    } finally {
+      depth.asking = undefined;
+    }
+  }
+
+  #checkMemory(now: number): void {
+    if (now - this.#memoryAskedAt >= FRESH_MS) {
+      this.#memoryAskedAt = now;
+      this.#askMemory().catch(() => {});
+    }
+    if (this.#fullAt === null) return;
+    const percent = Math.round(this.#fullAt * 100);
+    throw new RemudaError(
+      'store_full',
+      `Redis has used ${percent} % of its maxmemory; nothing is accepted above 80 %`,
+      {
+        used_percent: percent,
+      },
+    );
+  }
+
+  async #askMemory(): Promise<void> {
+    const info = await this.#options.redis.info('memory');
+    const used = Number(/^used_memory:(\d+)/m.exec(info)?.[1] ?? 0);
+    const most = Number(/^maxmemory:(\d+)/m.exec(info)?.[1] ?? 0);
+    // 0: no limit is set.
+    const share = most > 0 ? used / most : 0;
+    this.#fullAt = share >= FULL_SHARE ? share : null;
+  }
+}

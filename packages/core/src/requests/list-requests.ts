@@ -1,0 +1,99 @@
+/**
+ * Lists requests, newest first, with filters. A cursor is the place of the last id that was looked at, so pages stay
+ * right while requests come and go. One call looks at a bounded number of ids: a filter that matches little gives a
+ * short page with a cursor, not a slow answer.
+ */
+import type { RequestRecord } from '@remuda/schemas';
+import { RemudaError } from '../errors.js';
+import type { RequestStore } from '../store/request-store.js';
+import type { StoredRecord } from '../store/stored-record.js';
+import { presentRequest } from './present-request.js';
+import type { StoreGuard } from './store-guard.js';
+import type { RequestFilter } from './submission.js';
+
+/** Most ids that one call looks at. */
+const SCAN_BOUND = 2_000;
+/** Ids read at once where a filter may drop some. */
+const SCAN_STEP = 200;
+
+/** The place of an entry in the list of all requests. */
+interface Place {
+  at: number;
+  id: string;
+}
+
+export interface ListDeps {
+  store: Pick<RequestStore, 'list' | 'read'>;
+  guard: StoreGuard;
+  now(): number;
+}
+
+export interface RequestListing {
+  requests: RequestRecord[];
+  next_cursor: string | null;
+}
+
+/** @throws RemudaError invalid_request for a cursor that is none */
+export async function listRequests(filter: RequestFilter, deps: ListDeps): Promise<RequestListing> {
+  const found: StoredRecord[] = [];
+  const narrow = filter.model ?? filter.status ?? filter.tag;
+  const step = narrow === undefined ? Math.min(filter.limit + 1, SCAN_STEP) : SCAN_STEP;
+  let place = startOf(filter);
+  for (let scanned = 0; scanned < SCAN_BOUND; scanned += step) {
+    const page = await deps.guard.run(() => readPage(deps.store, place, step));
+    for (const { at, id, record } of page) {
+      if (filter.since !== undefined && at < filter.since) return listing(found, null, deps);
+      if (found.length === filter.limit) return listing(found, place, deps);
+      place = { at, id };
+      if (record && matches(record, filter)) found.push(record);
+    }
+    if (page.length < step) return listing(found, null, deps);
+  }
+  return listing(found, place, deps);
+}
+
+async function readPage(
+  store: ListDeps['store'],
+  place: Place | null,
+  count: number,
+): Promise<(Place & { record: StoredRecord | null })[]> {
+  const places = await store.list(place, count);
+  const records = await store.read(places.map(({ id }) => id));
+  return places.map((entry, i) => ({ ...entry, record: records[i] ?? null }));
+}
+
+function matches({ document, status }: StoredRecord, { model, status: wanted, tag }: RequestFilter): boolean {
+  if (model !== undefined && document.model !== model) return false;
+  if (wanted !== undefined && status !== wanted) return false;
+  return tag === undefined || document.metadata.tags?.[tag.key] === tag.value;
+}
+
+function listing(found: readonly StoredRecord[], place: Place | null, { now }: ListDeps): RequestListing {
+  const at = now();
+  return {
+    requests: found.map((record) => presentRequest(record, at)),
+    next_cursor: place && Buffer.from(`${place.at}:${place.id}`).toString('base64url'),
+  };
+}
+
+/** Strictly before this place the list begins. No id is empty, so `until` itself is included. */
+function startOf({ cursor, until }: RequestFilter): Place | null {
+  if (cursor !== undefined) return placeOf(cursor);
+  return until === undefined ? null : { at: until + 1, id: '' };
+}
+
+function placeOf(cursor: string): Place {
+  const match = /^(\d{1,15}):([A-Za-z0-9_-]{1,128})$/.exec(
+    Buffer.from(cursor, 'base64url').toString('latin1'),
+  );
+  if (!match) {
+    throw new RemudaError(
+      'invalid_request',
+      'cursor: not one that this server gave; begin without a cursor',
+      {
+        path: 'cursor',
+      },
+    );
+  }
+  return { at: Number(match[1]), id: match[2] as string };
+}

@@ -1,0 +1,114 @@
+/**
+ * Turns a checked submission into what is stored: one frame for each item, the document with its units, deadline and
+ * fingerprint. Pure but for ids and the time. Next: the store, from submit-request.ts.
+ */
+import { createHash } from 'node:crypto';
+import {
+  encodeFrame,
+  type ModelSignature,
+  type RawTensor,
+  type RequestMetadata,
+  type Route,
+} from '@remuda/schemas';
+import { compatibilityKey } from '../batching/compatibility.js';
+import { newNonce, newRequestId } from '../ids.js';
+import { type Acceptance, INLINE_PAYLOAD_BYTES } from '../store/request-store.js';
+import type { RequestDocument, UnitRun } from '../store/stored-record.js';
+import type { Submission, SubmittedItem } from './submission.js';
+
+export interface Preparation {
+  submission: Submission;
+  signature: ModelSignature;
+  route: Route;
+  notices: string[];
+  /** Where the request asks for none. */
+  defaultResultTtlS: number;
+  /** Unix milliseconds. */
+  now: number;
+}
+
+const DEFAULT_METADATA: RequestMetadata = { priority: 5 };
+
+export function prepareRequest(preparation: Preparation): Acceptance {
+  const { submission, defaultResultTtlS, now } = preparation;
+  const { items, options } = submission;
+  const payloads = items.map((item) => payloadOf(item, options.parameters));
+  const metadata = options.metadata ?? DEFAULT_METADATA;
+  const supplied = options.request_id;
+  return {
+    requestId: supplied ?? newRequestId(),
+    nonce: newNonce(),
+    // An id of our own making is never sent again, so nothing is compared with it.
+    fingerprint: supplied === undefined ? '' : fingerprintOf(submission, payloads),
+    acceptedAt: now,
+    deadline: metadata.timeout_ms === undefined ? 0 : now + metadata.timeout_ms,
+    resultTtlMs: (metadata.result_ttl_s ?? defaultResultTtlS) * 1000,
+    document: documentOf(preparation, metadata, payloads),
+    payloads,
+  };
+}
+
+function payloadOf(item: SubmittedItem, parameters: Record<string, unknown> | undefined): Buffer {
+  return encodeFrame('inputs', item.tensors, parameters && { parameters });
+}
+
+function documentOf(
+  { submission, signature, route, notices }: Preparation,
+  metadata: RequestMetadata,
+  payloads: readonly Buffer[],
+): RequestDocument {
+  const { items, options, hasItems, tenant, traceId, model } = submission;
+  const units = unitsOf(items, signature, options.parameters);
+  const [only] = payloads;
+  return {
+    model,
+    version: signature.version,
+    tenant,
+    rows: units.reduce((sum, [count, rows]) => sum + count * rows, 0),
+    hasItems,
+    itemIds: items.some((item) => item.id !== null) ? items.map((item) => item.id) : undefined,
+    units,
+    parameters: options.parameters,
+    metadata,
+    route,
+    traceId,
+    inline: payloads.length === 1 && (only as Buffer).length <= INLINE_PAYLOAD_BYTES,
+    notices,
+  };
+}
+
+/** Neighbours of equal rows and equal key are one run: a thousand like items are one entry of the job. */
+function unitsOf(
+  items: readonly SubmittedItem[],
+  signature: ModelSignature,
+  parameters: Record<string, unknown> | undefined,
+): UnitRun[] {
+  const units: UnitRun[] = [];
+  for (const { tensors } of items) {
+    const rows = rowsOf(tensors, signature);
+    const group = compatibilityKey({ signature, tensors, parameters, version: signature.version });
+    const last = units.at(-1);
+    if (last && last[1] === rows && last[2] === group) last[0]++;
+    else units.push([1, rows, group]);
+  }
+  return units;
+}
+
+/** The edge has checked that all inputs agree, so the first that has rows tells. */
+function rowsOf(tensors: readonly RawTensor[], signature: ModelSignature): number {
+  for (const { name, batch_axis: axis } of signature.inputs) {
+    if (axis === null) continue;
+    const rows = tensors.find((tensor) => tensor.name === name)?.shape[axis];
+    if (rows !== undefined) return rows;
+  }
+  return 1;
+}
+
+/** The version as it was asked for: a repeated call must not become another request because a version was added. */
+function fingerprintOf({ model, options, hasItems, items }: Submission, payloads: readonly Buffer[]): string {
+  const ids = items.map((item) => item.id);
+  const hash = createHash('sha256').update(JSON.stringify([model, options.version ?? null, hasItems, ids]));
+  // Parameters are in each frame; a frame tells its own length.
+  for (const payload of payloads) hash.update(payload);
+  return hash.digest('base64url');
+}

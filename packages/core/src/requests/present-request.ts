@@ -1,0 +1,61 @@
+/** A stored record as people see it. The shape is RequestRecord of packages/schemas. */
+import { isTerminal, type RequestRecord } from '@remuda/schemas';
+import type { Acceptance } from '../store/request-store.js';
+import type { StoredRecord } from '../store/stored-record.js';
+
+/** @param now Unix milliseconds; while a request has not ended, its end and so its expiry would be now at the earliest */
+export function presentRequest(record: StoredRecord, now: number): RequestRecord {
+  const { requestId, document, status, items, itemsOk, itemsDone } = record;
+  const self = `/v1/requests/${requestId}`;
+  return {
+    request_id: requestId,
+    model: document.model,
+    version: document.version,
+    status,
+    tenant: document.tenant,
+    items: {
+      total: items,
+      succeeded: itemsOk,
+      // What a request that has ended as a whole (cancelled, say) did not get to has not succeeded either.
+      failed: (isTerminal(status) ? items : itemsDone) - itemsOk,
+    },
+    rows: document.rows,
+    metadata: document.metadata,
+    route: document.route,
+    attempts: record.token,
+    error: record.error,
+    created_at: iso(record.acceptedAt),
+    started_at: record.startedAt === null ? null : iso(record.startedAt),
+    finished_at: record.finishedAt === null ? null : iso(record.finishedAt),
+    deadline_at: record.deadline === 0 ? null : iso(record.deadline),
+    expires_at: iso(record.expiresAt ?? now + record.resultTtlMs),
+    trace_id: document.traceId,
+    notices: document.notices,
+    urls: { self, result: `${self}/result`, cancel: self },
+  };
+}
+
+/** The record that an acceptance has just made, without reading it back. */
+export function recordOf(acceptance: Acceptance): StoredRecord {
+  return {
+    requestId: acceptance.requestId,
+    document: acceptance.document,
+    status: 'queued',
+    nonce: acceptance.nonce,
+    items: acceptance.payloads.length,
+    itemsOk: 0,
+    itemsDone: 0,
+    token: 0,
+    acceptedAt: acceptance.acceptedAt,
+    startedAt: null,
+    finishedAt: null,
+    expiresAt: null,
+    deadline: acceptance.deadline,
+    resultTtlMs: acceptance.resultTtlMs,
+    error: null,
+  };
+}
+
+export function iso(ms: number): string {
+  return new Date(ms).toISOString();
+}

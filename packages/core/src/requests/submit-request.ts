@@ -1,0 +1,189 @@
+/**
+ * The promise behind the 202, in four steps: resolve the route, admit, store, enqueue. File 3 of the tour.
+ *
+ * Told "accepted" means: record, inputs and job are in Redis. Told anything else means: nothing is, or it is being
+ * taken back (withdrawals.ts). A request whose job was lost all the same is found by sweep-requests.ts.
+ *
+ * Next: store/request-store.ts, then queue/job-queue.ts; many at once: submit-many.ts.
+ */
+import type { DeviceClass, ModelSignature, RequestRecord, Route } from '@remuda/schemas';
+import { isTerminal } from '@remuda/schemas';
+import { routeRequest } from '../devices/route.js';
+import { RemudaError } from '../errors.js';
+import type { FleetView } from '../fleet/fleet-view.js';
+import type { Clock } from '../lifecycle/clock.js';
+import type { LifeLog } from '../observability/events.js';
+import type { Metrics } from '../observability/metrics.js';
+import { type JobQueues, ticketOf } from '../queue/job-queue.js';
+import { type Partition, queueName } from '../queue/partitions.js';
+import type { Acceptance, RequestStore } from '../store/request-store.js';
+import type { StoredRecord } from '../store/stored-record.js';
+import type { Admission } from './admission.js';
+import { prepareRequest } from './prepare-request.js';
+import { presentRequest, recordOf } from './present-request.js';
+import type { StoreGuard } from './store-guard.js';
+import type { Submission } from './submission.js';
+import type { Withdrawals } from './withdrawals.js';
+
+export interface Submitted {
+  record: RequestRecord;
+  /** The same request_id with the same content had been accepted before. */
+  known: boolean;
+}
+
+export interface SubmitDeps {
+  store: RequestStore;
+  queues: JobQueues;
+  guard: StoreGuard;
+  admission: Admission;
+  withdrawals: Withdrawals;
+  fleet: Pick<FleetView, 'liveClasses'>;
+  catalogue: {
+    known(model: string, version: string | undefined): ModelSignature | undefined;
+    signatureOf(model: string, version?: string): Promise<ModelSignature>;
+  };
+  metrics: Pick<Metrics, 'accepted' | 'payloadBytes'>;
+  life: LifeLog;
+  clock: Clock;
+  /** How long results are kept where the request does not say. */
+  resultTtlS: number;
+}
+
+/** A submission that is ready to be stored. */
+export interface Prepared {
+  acceptance: Acceptance;
+  partition: Partition;
+  traceId: string;
+  /** The user gave the id, so it may be known. */
+  supplied: boolean;
+}
+
+const NOTICES_NONE: string[] = [];
+const NO_WORKER = 'no live worker serves this model; it waits in the queue';
+
+export class RequestSubmitter {
+  readonly #deps: SubmitDeps;
+
+  constructor(deps: SubmitDeps) {
+    this.#deps = deps;
+  }
+
+  /** @throws RemudaError; then nothing was accepted */
+  async submit(submission: Submission): Promise<Submitted> {
+    const prepared = await this.prepare(submission);
+    try {
+      if (prepared.supplied) return await this.#deps.guard.run(() => this.#acceptThenEnqueue(prepared));
+      await this.#deps.guard.run(() => this.#acceptAndEnqueue(prepared));
+      return this.accepted(prepared);
+    } catch (error) {
+      throw this.refused(prepared, error);
+    }
+  }
+
+  /** Steps one and two, and everything that needs no Redis. */
+  async prepare(submission: Submission): Promise<Prepared> {
+    const { catalogue, admission, guard, clock, resultTtlS } = this.#deps;
+    const { model, options } = submission;
+    const signature =
+      catalogue.known(model, options.version) ?? (await catalogue.signatureOf(model, options.version));
+    const { route, partition, notices } = this.#resolveRoute(submission, signature);
+    if (!guard.ready) await guard.run(async () => {});
+    await admission.admit(partition);
+    const now = clock.now();
+    const acceptance = prepareRequest({
+      submission,
+      signature,
+      route,
+      notices,
+      defaultResultTtlS: resultTtlS,
+      now,
+    });
+    const supplied = options.request_id !== undefined;
+    return { acceptance, partition, traceId: submission.traceId, supplied };
+  }
+
+  #resolveRoute(
+    { model, options, lane }: Submission,
+    { affinity }: ModelSignature,
+  ): { route: Route; partition: Partition; notices: string[] } {
+    const liveClasses = this.#deps.fleet.liveClasses(model);
+    const route = routeRequest({ requested: options.device, affinity, liveClasses, lane });
+    const deviceClass = route.device_class as DeviceClass;
+    const notices = liveClasses.has(deviceClass) ? NOTICES_NONE : [NO_WORKER];
+    return { route, partition: { model, deviceClass, lane }, notices };
+  }
+
+  /** Steps three and four of an id that nobody has seen yet: both leave in the same tick, the record first. */
+  async #acceptAndEnqueue({ acceptance, partition }: Prepared): Promise<void> {
+    const { store, queues } = this.#deps;
+    const [verdict] = await Promise.all([
+      store.accept(acceptance),
+      queues.of(partition).add(ticketOf(recordOf(acceptance))),
+    ]);
+    if (verdict !== 'accepted') throw conflict(acceptance.requestId);
+  }
+
+  /** The same for a user's own id: whether there is a job to add turns out with the answer. */
+  async #acceptThenEnqueue(prepared: Prepared): Promise<Submitted> {
+    const { acceptance, partition } = prepared;
+    const { store, queues } = this.#deps;
+    const verdict = await store.accept(acceptance);
+    if (verdict === 'conflict') throw conflict(acceptance.requestId);
+    if (verdict === 'known') return this.known(acceptance.requestId);
+    await queues.of(partition).add(ticketOf(recordOf(acceptance)));
+    return this.accepted(prepared);
+  }
+
+  /** Answers with what is there, and makes sure of its job: an earlier call may have died between the two. */
+  async known(requestId: string): Promise<Submitted> {
+    const { store, queues, clock } = this.#deps;
+    const [record] = await store.read([requestId]);
+    // Its time was up between the two answers of Redis.
+    if (!record) throw new RemudaError('internal', `request ${requestId} has just expired: send it again`);
+    if (!isTerminal(record.status)) await queues.of(partitionOfRecord(record)).add(ticketOf(record));
+    return { record: presentRequest(record, clock.now()), known: true };
+  }
+
+  /** Tells log and metrics of an acceptance, and presents it. */
+  accepted(prepared: Prepared): Submitted {
+    const { metrics, life, clock } = this.#deps;
+    const { acceptance, partition } = prepared;
+    const { model, deviceClass: device_class, lane } = partition;
+    metrics.accepted.inc({ model, device_class, lane });
+    for (const payload of acceptance.payloads) metrics.payloadBytes.observe({ model }, payload.length);
+    if (life.enabled) this.#logAcceptance(prepared);
+    return { record: presentRequest(recordOf(acceptance), clock.now()), known: false };
+  }
+
+  #logAcceptance({ acceptance, partition, traceId }: Prepared): void {
+    const { life } = this.#deps;
+    const { document, requestId, payloads } = acceptance;
+    const { model, version, tenant, rows, route } = document;
+    const ids = { trace_id: traceId, request_id: requestId };
+    life.accepted({ ...ids, model, version, tenant, items: payloads.length, rows });
+    life.routed({ ...ids, device_class: route.device_class, lane: route.lane, reasons: route.reasons });
+    life.enqueued({ ...ids, queue: queueName(partition) });
+  }
+
+  /** Makes sure that nothing stays of a request that is refused now. Returns what to throw. */
+  refused({ acceptance, partition }: Prepared, error: unknown): RemudaError {
+    const { guard, withdrawals } = this.#deps;
+    const explained = guard.explain(error);
+    if (explained.code !== 'request_id_conflict') {
+      withdrawals.add({ requestId: acceptance.requestId, nonce: acceptance.nonce, partition });
+    }
+    return explained;
+  }
+}
+
+export function conflict(requestId: string): RemudaError {
+  return new RemudaError(
+    'request_id_conflict',
+    `request_id "${requestId}" belongs to a request with other content: send this one under another id`,
+  );
+}
+
+export function partitionOfRecord({ document }: StoredRecord): Partition {
+  const { model, route } = document;
+  return { model, deviceClass: route.device_class as DeviceClass, lane: route.lane };
+}

@@ -1,0 +1,138 @@
+/**
+ * The use cases of a request as one bundle: what the API calls. Puts the parts together and owns their lives; each
+ * use case itself stands in a file of its own beside this one.
+ */
+import { FleetView } from '../fleet/fleet-view.js';
+import { type Clock, systemClock } from '../lifecycle/clock.js';
+import { type Service, ServiceGroup } from '../lifecycle/service.js';
+import type { LifeLog } from '../observability/events.js';
+import type { Logger } from '../observability/logger.js';
+import type { Metrics } from '../observability/metrics.js';
+import { JobQueues } from '../queue/job-queue.js';
+import type { Keys } from '../store/keys.js';
+import type { Redis } from '../store/redis.js';
+import { RequestStore } from '../store/request-store.js';
+import { Admission } from './admission.js';
+import { cancelRequest } from './cancel-request.js';
+import { Catalogue, type CatalogueOptions } from './catalogue.js';
+import { describeModel, describeModels } from './describe-models.js';
+import { getRequest } from './get-request.js';
+import { listRequests } from './list-requests.js';
+import { presentRequest } from './present-request.js';
+import { readResult } from './read-result.js';
+import { StoreGuard } from './store-guard.js';
+import type { RequestUseCases } from './submission.js';
+import { submitMany } from './submit-many.js';
+import { RequestSubmitter } from './submit-request.js';
+import { RequestWaiters } from './wait-for-request.js';
+import { Withdrawals } from './withdrawals.js';
+
+export interface RequestUseCaseDeps {
+  /** A connection of role `api`. */
+  redis: Redis;
+  /** A connection of role `subscriber`, for this bundle alone. */
+  subscriber: Redis;
+  keys: Keys;
+  /** Folder of the model repository, or null. */
+  repository: string | null;
+  logger: Logger;
+  life: LifeLog;
+  metrics: Metrics;
+  /** How long results are kept where the request does not say, in seconds. Default 3600. */
+  resultTtlS?: number;
+  /** Most jobs that may wait in one partition. Default 50,000: at 1-2 KB each that is 100 MB of Redis. */
+  maxQueueDepth?: number;
+  clock?: Clock;
+  inspect?: CatalogueOptions['inspect'];
+}
+
+export type RequestUseCaseService = RequestUseCases &
+  Service & {
+    /** Refuses new requests from now on (shutting_down); everything else goes on until stop(). */
+    drain(): void;
+    /** Refused requests that are still to be taken back from Redis. */
+    readonly unwithdrawn: number;
+    /** For what else looks at queues or the fleet, such as gauges. */
+    readonly queues: JobQueues;
+    readonly store: RequestStore;
+    readonly fleetView: FleetView;
+  };
+
+export function createRequestUseCases(deps: RequestUseCaseDeps): RequestUseCaseService {
+  const parts = partsOf(deps);
+  const { store, queues, guard, fleet, catalogue, admission, withdrawals, submitter, waiters } = parts;
+  const { life, metrics, clock = systemClock } = deps;
+  const now = (): number => clock.now();
+  const read = (requestId: string) => getRequest(requestId, { store, guard });
+  const services = lifeOf(parts, deps);
+  return {
+    name: services.name,
+    start: () => services.start(),
+    stop: () => services.stop(),
+    drain: () => admission.close(),
+    get unwithdrawn() {
+      return withdrawals.size;
+    },
+    queues,
+    store,
+    fleetView: fleet,
+
+    signatureOf: (model, version) => catalogue.signatureOf(model, version),
+    submit: (submission) => submitter.submit(submission),
+    submitMany: (submissions) => submitMany(submissions, { submitter, store, queues, guard }),
+    get: async (requestId) => presentRequest(await read(requestId), now()),
+    waitFor: async (requestId, ms, signal) =>
+      presentRequest(await waiters.waitFor(requestId, ms, signal), now()),
+    async result(requestId) {
+      const record = await read(requestId);
+      return guard.run(() => readResult(record, store));
+    },
+    list: (filter) => listRequests(filter, { store, guard, now }),
+    cancel: (requestId) => cancelRequest(requestId, { store, queues, guard, life, metrics, now }),
+    models: () => describeModels({ catalogue, fleet, queues, guard }),
+    model: (name) => describeModel(name, { catalogue, fleet, queues, guard }),
+    fleet: async () => ({ workers: [...fleet.workers], at: new Date(now()).toISOString() }),
+  };
+}
+
+function partsOf(deps: RequestUseCaseDeps) {
+  const { redis, subscriber, keys, repository, logger, life, metrics, clock = systemClock, inspect } = deps;
+  const { resultTtlS = 3600, maxQueueDepth = 50_000 } = deps;
+  const onError = (err: Error): void =>
+    logger.warn({ err }, 'background work of the API failed; it is tried again');
+  const store = new RequestStore(redis, keys);
+  const queues = new JobQueues({ redis, keyPrefix: keys.space.prefix, onError });
+  const guard = new StoreGuard(redis, metrics);
+  const fleet = new FleetView({ redis, keys, onError, clock });
+  const catalogue = new Catalogue({ redis, keys, repository, fleet, onError, clock, inspect });
+  const admission = new Admission({ redis, queues, maxQueueDepth, clock });
+  const withdrawals = new Withdrawals({ store, queues, ready: () => guard.ready, logger, clock });
+  const gates = { admission, withdrawals, guard };
+  const submitter = new RequestSubmitter({
+    ...gates,
+    store,
+    queues,
+    fleet,
+    catalogue,
+    metrics,
+    life,
+    clock,
+    resultTtlS,
+  });
+  const read = (requestId: string) => getRequest(requestId, { store, guard });
+  const waiters = new RequestWaiters({ subscriber, keys, read, metrics, onError });
+  return { store, queues, guard, fleet, catalogue, admission, withdrawals, submitter, waiters };
+}
+
+function lifeOf(
+  { fleet, catalogue, waiters, withdrawals, admission, queues }: ReturnType<typeof partsOf>,
+  { logger }: RequestUseCaseDeps,
+): ServiceGroup {
+  const queueService: Service = { name: 'queues', start: async () => {}, stop: () => queues.close() };
+  const door: Service = { name: 'admission', start: async () => {}, stop: async () => admission.close() };
+  // Stopped in reverse: first the door, last the queues that withdrawals still need.
+  const services = [queueService, withdrawals, fleet, catalogue, waiters, door];
+  return new ServiceGroup('requests', services, (service, err) => {
+    logger.error({ err, stopping: service }, 'a service did not stop well');
+  });
+}

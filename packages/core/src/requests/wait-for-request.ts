@@ -1,0 +1,131 @@
+/**
+ * Waits for requests to end: one subscriber connection for the whole process, whoever waits is woken by the ids that
+ * come over it. A message can be missed (pub/sub keeps none), so each waiter first registers and then reads the
+ * record, reads it again every few seconds, and after each reconnect of the subscriber.
+ */
+import { isTerminal } from '@remuda/schemas';
+import type { Service } from '../lifecycle/service.js';
+import type { Metrics } from '../observability/metrics.js';
+import type { Keys } from '../store/keys.js';
+import type { Redis } from '../store/redis.js';
+import type { StoredRecord } from '../store/stored-record.js';
+
+/** A message that was lost costs at most this much. */
+const RECHECK_MS = 5_000;
+
+export interface WaiterOptions {
+  /** A connection of role `subscriber`, of this object's own. */
+  subscriber: Redis;
+  keys: Keys;
+  /** @throws RemudaError request_not_found, store_unavailable */
+  read(requestId: string): Promise<StoredRecord>;
+  metrics: Pick<Metrics, 'waitHolders'>;
+  onError(error: Error): void;
+}
+
+type Wake = () => void;
+
+export class RequestWaiters implements Service {
+  readonly name = 'waiters';
+  readonly #options: WaiterOptions;
+  readonly #waiting = new Map<string, Set<Wake>>();
+  #stopped = false;
+
+  constructor(options: WaiterOptions) {
+    this.#options = options;
+  }
+
+  /** Does not wait for Redis: while it is away waiters look for themselves. */
+  async start(): Promise<void> {
+    const { subscriber, keys, onError } = this.#options;
+    subscriber.on('message', this.#onMessage);
+    // ioredis subscribes again by itself after a reconnect; what ended in between was not heard.
+    subscriber.on('ready', this.#wakeAll);
+    subscriber.subscribe(keys.ended()).catch(onError);
+  }
+
+  /** Everybody who waits gets the record as it is. */
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    const { subscriber } = this.#options;
+    subscriber.off('message', this.#onMessage);
+    subscriber.off('ready', this.#wakeAll);
+    this.#wakeAll();
+  }
+
+  /** The record when the request has ended, `ms` have passed or the signal fires: whichever is first. */
+  async waitFor(requestId: string, ms: number, signal?: AbortSignal): Promise<StoredRecord> {
+    const until = Date.now() + ms;
+    const bell = new Bell(signal);
+    this.#register(requestId, bell.ring);
+    try {
+      for (;;) {
+        const record = await this.#options.read(requestId);
+        const left = until - Date.now();
+        if (isTerminal(record.status) || left <= 0 || signal?.aborted || this.#stopped) return record;
+        await bell.wait(Math.min(left, RECHECK_MS));
+      }
+    } finally {
+      bell.dispose();
+      this.#unregister(requestId, bell.ring);
+    }
+  }
+
+  #register(requestId: string, wake: Wake): void {
+    const others = this.#waiting.get(requestId);
+    if (others) others.add(wake);
+    else this.#waiting.set(requestId, new Set([wake]));
+    this.#options.metrics.waitHolders.inc({});
+  }
+
+  #unregister(requestId: string, wake: Wake): void {
+    const waiting = this.#waiting.get(requestId);
+    waiting?.delete(wake);
+    if (waiting?.size === 0) this.#waiting.delete(requestId);
+    this.#options.metrics.waitHolders.dec({});
+  }
+
+  readonly #onMessage = (_channel: string, ids: string): void => {
+    if (this.#waiting.size === 0) return;
+    for (const id of ids.split(' ')) for (const wake of this.#waiting.get(id) ?? []) wake();
+  };
+
+  readonly #wakeAll = (): void => {
+    for (const wakes of this.#waiting.values()) for (const wake of wakes) wake();
+  };
+}
+
+/** Rings for one waiter. A ring while nobody listens is kept: the message may come while the record is being read. */
+class Bell {
+  #rung = false;
+  #listener: Wake | undefined;
+  readonly #signal: AbortSignal | undefined;
+
+  constructor(signal: AbortSignal | undefined) {
+    this.#signal = signal;
+    signal?.addEventListener('abort', this.ring);
+  }
+
+  readonly ring = (): void => {
+    this.#rung = true;
+    this.#listener?.();
+  };
+
+  async wait(ms: number): Promise<void> {
+    if (!this.#rung) {
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, ms);
+        this.#listener = () => {
+          clearTimeout(timer);
+          resolve();
+        };
+      });
+    }
+    this.#listener = undefined;
+    this.#rung = false;
+  }
+
+  dispose(): void {
+    this.#signal?.removeEventListener('abort', this.ring);
+  }
+}

@@ -1,0 +1,150 @@
+/**
+ * A whole Remuda for one test: a Redis of its own, the API and workers as the processes they are in production, and
+ * the means to hurt them. Everything ends with stop(), also when a test has killed half of it.
+ */
+import { type ChildProcess, fork } from 'node:child_process';
+import { createWriteStream, mkdtempSync, readFileSync, rmSync, type WriteStream } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { startPrivateRedis } from '@remuda/infra/redis-launcher';
+import { Api } from './api.js';
+
+const root = fileURLToPath(new URL('../../../', import.meta.url));
+
+export interface FleetOptions {
+  /** Folder of the model repository. */
+  models: string;
+  workers?: number;
+  /** Environment of every process beside what the fleet needs. */
+  env?: Record<string, string>;
+}
+
+export interface FleetProcess {
+  pid: number;
+  url: string;
+  child: ChildProcess;
+  /** Resolves with exit code or signal. */
+  ended: Promise<number | NodeJS.Signals | null>;
+}
+
+type PrivateRedis = Awaited<ReturnType<typeof startPrivateRedis>>;
+
+const READY_MS = 30_000;
+
+export class Fleet {
+  readonly api: Api;
+  readonly folder: string;
+  readonly redis: PrivateRedis;
+  readonly workers: FleetProcess[] = [];
+  apiProcess!: FleetProcess;
+  readonly #options: FleetOptions;
+  readonly #logs: string[] = [];
+  readonly #streams: WriteStream[] = [];
+
+  static async start(options: FleetOptions): Promise<Fleet> {
+    const fleet = new Fleet(options, await startPrivateRedis({}));
+    try {
+      fleet.apiProcess = await fleet.#spawn('producer-api', { REMUDA_API_PORT: '0' });
+      fleet.api.url = fleet.apiProcess.url;
+      await Promise.all(Array.from({ length: options.workers ?? 1 }, () => fleet.addWorker()));
+    } catch (error) {
+      await fleet.stop();
+      throw error;
+    }
+    return fleet;
+  }
+
+  private constructor(options: FleetOptions, redis: PrivateRedis) {
+    this.#options = options;
+    this.redis = redis;
+    this.folder = mkdtempSync(join(tmpdir(), 'remuda-fleet-'));
+    this.api = new Api();
+  }
+
+  async addWorker(env: Record<string, string> = {}): Promise<FleetProcess> {
+    const worker = await this.#spawn('worker', env);
+    this.workers.push(worker);
+    return worker;
+  }
+
+  /** Every log line of every process so far. */
+  logLines(): string[] {
+    return this.#logs.flatMap((file) => readFileSync(file, 'utf8').split('\n').filter(Boolean));
+  }
+
+  /** Pids of the runner processes, as the heartbeats say. */
+  async runnerPids(): Promise<number[]> {
+    const { workers } = await this.api.fleet();
+    return workers.flatMap(({ devices }) => devices.flatMap(({ runner_pid }) => runner_pid ?? []));
+  }
+
+  async stop(): Promise<void> {
+    for (const { child } of [...this.workers, this.apiProcess].filter(Boolean)) {
+      child.kill('SIGCONT');
+      child.kill('SIGTERM');
+    }
+    await Promise.all([...this.workers, this.apiProcess].filter(Boolean).map((one) => endWithin(one, 15_000)));
+    await this.redis.stop();
+    for (const stream of this.#streams) stream.end();
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+
+  async #spawn(app: 'producer-api' | 'worker', env: Record<string, string>): Promise<FleetProcess> {
+    const log = join(this.folder, `${app}-${this.#logs.length}.log`);
+    const child = fork(join(root, 'apps', app, 'dist/main.js'), {
+      cwd: root,
+      stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+      env: {
+        ...processEnv(),
+        REDIS_URL: this.redis.url,
+        REMUDA_MODELS: this.#options.models,
+        ...this.#options.env,
+        ...env,
+      },
+    });
+    const stream = createWriteStream(log);
+    this.#logs.push(log);
+    this.#streams.push(stream);
+    child.stdout?.pipe(stream, { end: false });
+    child.stderr?.pipe(stream, { end: false });
+    const ended = new Promise<number | NodeJS.Signals | null>((resolve) => {
+      child.once('exit', (code, signal) => resolve(signal ?? code));
+    });
+    const url = await readyUrl(child, ended, () => readFileSync(log, 'utf8').slice(-2_000));
+    return { pid: child.pid as number, url, child, ended };
+  }
+}
+
+/** What a child needs of the environment, and nothing that would configure it. */
+function processEnv(): Record<string, string> {
+  const { PATH = '', HOME = '', TMPDIR, REMUDA_TEST_MARK } = process.env;
+  return {
+    PATH,
+    HOME,
+    ...(TMPDIR ? { TMPDIR } : {}),
+    ...(REMUDA_TEST_MARK ? { REMUDA_TEST_MARK } : {}),
+  };
+}
+
+function readyUrl(child: ChildProcess, ended: Promise<unknown>, lastLines: () => string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => reject(new Error(`not ready within ${READY_MS} ms\n${lastLines()}`)), READY_MS);
+    child.on('message', (message) => {
+      const { type, url } = message as { type: string; url: string };
+      if (type !== 'ready') return;
+      clearTimeout(timer);
+      resolve(url);
+    });
+    void ended.then((how) => {
+      clearTimeout(timer);
+      reject(new Error(`ended before it was ready (${how})\n${lastLines()}`));
+    });
+  });
+}
+
+async function endWithin({ child, ended }: FleetProcess, ms: number): Promise<void> {
+  const timer = setTimeout(() => child.kill('SIGKILL'), ms);
+  await ended;
+  clearTimeout(timer);
+}
