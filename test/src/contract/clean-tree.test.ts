@@ -8,7 +8,10 @@ const root = fileURLToPath(new URL('../../../', import.meta.url));
 /** Lines that match, or none. Patterns are written so that this file does not match itself. */
 function grep(pattern: string, ...where: string[]): string[] {
   try {
-    const out = execFileSync('git', ['grep', '-nIE', pattern, '--', ...where], { cwd: root, encoding: 'utf8' });
+    const out = execFileSync('git', ['grep', '-nIE', pattern, '--', ...where], {
+      cwd: root,
+      encoding: 'utf8',
+    });
     return out.split('\n').filter(Boolean);
   } catch {
     return [];

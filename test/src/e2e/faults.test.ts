@@ -62,7 +62,11 @@ async function ledger(of: Fleet, seconds: number): Promise<Map<string, RequestSt
 describe('a runner', () => {
   it('killed mid-batch is replaced, and its batch is run again: nobody notices', async () => {
     const { api } = await start();
-    await submitMany(fleet as Fleet, 'slow', Array.from({ length: 40 }, (_, i) => slow(60, i)));
+    await submitMany(
+      fleet as Fleet,
+      'slow',
+      Array.from({ length: 40 }, (_, i) => slow(60, i)),
+    );
     await sleep(150);
     const [before] = await (fleet as Fleet).runnerPids();
     process.kill(before as number, 'SIGKILL');
@@ -92,7 +96,11 @@ describe('a runner', () => {
   it('that hangs is killed after timeout_ms and replaced; the request that hung it fails, others succeed', async () => {
     const { api } = await start();
     const hung = await api.submit('slow', slow(3_600_000));
-    const others = await submitMany(fleet as Fleet, 'slow', Array.from({ length: 6 }, (_, i) => slow(5, i)));
+    const others = await submitMany(
+      fleet as Fleet,
+      'slow',
+      Array.from({ length: 6 }, (_, i) => slow(5, i)),
+    );
     const ended = await ledger(fleet as Fleet, 60);
     expect(ended.get(hung.body.request_id)).toBe('failed');
     expect((await api.result(hung.body.request_id)).error?.code).toBe('run_timeout');
@@ -103,7 +111,11 @@ describe('a runner', () => {
 describe('a worker', () => {
   it('killed mid-batch: another takes its jobs over when their locks have run out', async () => {
     await start(2);
-    await submitMany(fleet as Fleet, 'slow', Array.from({ length: 60 }, (_, i) => slow(40, i)));
+    await submitMany(
+      fleet as Fleet,
+      'slow',
+      Array.from({ length: 60 }, (_, i) => slow(40, i)),
+    );
     await sleep(200);
     (fleet as Fleet).workers[0]?.child.kill('SIGKILL');
     const ended = await ledger(fleet as Fleet, 60);
@@ -112,7 +124,11 @@ describe('a worker', () => {
 
   it('stopped for twice the lock time and woken again writes nothing over what others did', async () => {
     await start(2);
-    await submitMany(fleet as Fleet, 'slow', Array.from({ length: 60 }, (_, i) => slow(40, i)));
+    await submitMany(
+      fleet as Fleet,
+      'slow',
+      Array.from({ length: 60 }, (_, i) => slow(40, i)),
+    );
     await sleep(200);
     const paused = (fleet as Fleet).workers[0];
     paused?.child.kill('SIGSTOP');
@@ -124,7 +140,11 @@ describe('a worker', () => {
 
   it('asked to stop hands back what it has not run, within its drain time, and loses nothing', async () => {
     await start(2);
-    await submitMany(fleet as Fleet, 'slow', Array.from({ length: 80 }, (_, i) => slow(40, i)));
+    await submitMany(
+      fleet as Fleet,
+      'slow',
+      Array.from({ length: 80 }, (_, i) => slow(40, i)),
+    );
     await sleep(200);
     const [leaving] = (fleet as Fleet).workers;
     const asked = Date.now();
@@ -146,7 +166,9 @@ describe('Redis', () => {
     const load = async (): Promise<void> => {
       while (going) {
         const id = `load-${sent++}`;
-        const answer = await api.submit('identity-fp32', { request_id: id, inputs: { x: row(sent) } }).catch(() => null);
+        const answer = await api
+          .submit('identity-fp32', { request_id: id, inputs: { x: row(sent) } })
+          .catch(() => null);
         if (answer === null || answer.status >= 300) {
           expect(answer?.status).toBe(503);
           expect(answer?.headers.get('retry-after')).toMatch(/^\d+$/);

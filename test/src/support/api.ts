@@ -8,6 +8,9 @@ export interface Answer<Body> {
   body: Body;
 }
 
+/** A record where it was accepted, a problem where not. */
+export type SubmitAnswer = RequestRecord & Pick<Problem, 'code' | 'detail' | 'errors'>;
+
 export class Api {
   url = '';
   /** Ids of all requests that were answered with 200 or 202. */
@@ -28,7 +31,11 @@ export class Api {
     return this.call<Body>('GET', path);
   }
 
-  post<Body = unknown>(path: string, body: unknown, headers: Record<string, string> = {}): Promise<Answer<Body>> {
+  post<Body = unknown>(
+    path: string,
+    body: unknown,
+    headers: Record<string, string> = {},
+  ): Promise<Answer<Body>> {
     return this.call<Body>('POST', path, {
       body: JSON.stringify(body),
       headers: { 'content-type': 'application/json', ...headers },
@@ -36,8 +43,8 @@ export class Api {
   }
 
   /** Submits and does not wait; the record or the problem. */
-  async submit(model: string, request: unknown): Promise<Answer<RequestRecord & Problem>> {
-    const answer = await this.post<RequestRecord & Problem>(`/v1/models/${model}/requests`, request);
+  async submit(model: string, request: unknown): Promise<Answer<SubmitAnswer>> {
+    const answer = await this.post<SubmitAnswer>(`/v1/models/${model}/requests`, request);
     if (answer.status < 300) this.accepted.add(answer.body.request_id);
     return answer;
   }
@@ -85,7 +92,8 @@ export class Api {
       );
     }
     const missing = [...this.accepted].filter((id) => !ended.has(id));
-    if (missing.length > 0) throw new Error(`${missing.length} not ended after ${seconds} s: ${missing.slice(0, 5)}`);
+    if (missing.length > 0)
+      throw new Error(`${missing.length} not ended after ${seconds} s: ${missing.slice(0, 5)}`);
     return ended;
   }
 }

@@ -84,7 +84,9 @@ export class Fleet {
       child.kill('SIGCONT');
       child.kill('SIGTERM');
     }
-    await Promise.all([...this.workers, this.apiProcess].filter(Boolean).map((one) => endWithin(one, 15_000)));
+    await Promise.all(
+      [...this.workers, this.apiProcess].filter(Boolean).map((one) => endWithin(one, 15_000)),
+    );
     await this.redis.stop();
     for (const stream of this.#streams) stream.end();
     rmSync(this.folder, { recursive: true, force: true });
@@ -129,7 +131,10 @@ function processEnv(): Record<string, string> {
 
 function readyUrl(child: ChildProcess, ended: Promise<unknown>, lastLines: () => string): Promise<string> {
   return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => reject(new Error(`not ready within ${READY_MS} ms\n${lastLines()}`)), READY_MS);
+    const timer = setTimeout(
+      () => reject(new Error(`not ready within ${READY_MS} ms\n${lastLines()}`)),
+      READY_MS,
+    );
     child.on('message', (message) => {
       const { type, url } = message as { type: string; url: string };
       if (type !== 'ready') return;
