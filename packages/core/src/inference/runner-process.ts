@@ -73,6 +73,8 @@ interface HeldModel {
   source: ModelSource;
   life: Deferred<RunnerLife>;
   reloading: boolean;
+  /** Batches that wait for it: after a death these models are loaded first. */
+  awaited: number;
 }
 
 export class RunnerProcess implements Service, BatchExecutor {
@@ -123,7 +125,7 @@ export class RunnerProcess implements Service, BatchExecutor {
   /** Loads a version; it is loaded again after every restart, until unload. @throws ModelLoadError */
   async load(source: ModelSource): Promise<LoadReport> {
     const { life, report } = await this.#loadInTurn(source);
-    const held: HeldModel = { source, life: new Deferred(), reloading: false };
+    const held: HeldModel = { source, life: new Deferred(), reloading: false, awaited: 0 };
     this.#models.set(source.modelId, held);
     if (life === this.#life) held.life.resolve(life);
     else this.#reload(held);
@@ -146,7 +148,8 @@ export class RunnerProcess implements Service, BatchExecutor {
   async run(order: BatchOrder): Promise<BatchReport> {
     const held = this.#models.get(order.modelId);
     if (!held) throw new ModelNotLoadedError(order.modelId);
-    const life = await held.life.promise;
+    held.awaited++;
+    const life = await held.life.promise.finally(() => held.awaited--);
     return life.run(order, held.source.config.timeout_ms);
   }
 
@@ -156,7 +159,8 @@ export class RunnerProcess implements Service, BatchExecutor {
     await life.begin();
     this.#state = 'ready';
     this.#alive.resolve(life);
-    for (const held of this.#models.values()) this.#reload(held);
+    const mostAwaited = [...this.#models.values()].sort((a, b) => b.awaited - a.awaited);
+    for (const held of mostAwaited) this.#reload(held);
   }
 
   #lost(life: RunnerLife, end: RunnerEnd): void {

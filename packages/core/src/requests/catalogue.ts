@@ -17,7 +17,7 @@ import { type RepositoryModel, scanRepository, toModelSource } from '../reposito
 import { nearNames } from '../repository/near-names.js';
 import type { Keys } from '../store/keys.js';
 import type { Redis } from '../store/redis.js';
-import { fieldOf, type Published, PublishedSignatures, publishSignature } from './published-signatures.js';
+import { fieldOf, type Published, PublishedSignatures } from './published-signatures.js';
 
 export interface CatalogueOptions {
   redis: Redis;
@@ -87,10 +87,11 @@ export class Catalogue implements Service {
   async signatureOf(model: string, version?: string): Promise<ModelSignature> {
     const known = this.known(model, version);
     if (known) return known;
-    const entry = await this.entry(model);
+    const entry = await this.entry(model, version);
     const wanted = version ?? entry.defaultVersion;
     if (wanted === null) throw noVersion(entry);
-    return this.known(model, wanted) ?? this.#inspectShared(entry, wanted);
+    if (!entry.versions.includes(wanted)) throw noSuchVersion(model, wanted, entry.versions);
+    return this.known(model, wanted) ?? this.#inspectShared(model, wanted);
   }
 
   entries(): CatalogueEntry[] {
@@ -98,8 +99,10 @@ export class Catalogue implements Service {
   }
 
   /** Looks again before it says no. @throws RemudaError model_not_found */
-  async entry(model: string): Promise<CatalogueEntry> {
-    if (!this.#entries.has(model)) await this.#refreshOnMiss();
+  async entry(model: string, version?: string): Promise<CatalogueEntry> {
+    const before = this.#entries.get(model);
+    if (before && (version === undefined || before.versions.includes(version))) return before;
+    await this.#refreshOnMiss();
     const entry = this.#entries.get(model);
     if (entry) return entry;
     const suggestions = nearNames(model, this.#entries.keys());
@@ -204,22 +207,27 @@ export class Catalogue implements Service {
   }
 
   /** One child for all who ask at the same time. */
-  #inspectShared(entry: CatalogueEntry, version: string): Promise<ModelSignature> {
-    const key = fieldOf(entry.name, version);
+  #inspectShared(model: string, version: string): Promise<ModelSignature> {
+    const key = fieldOf(model, version);
     let inspection = this.#inspections.get(key);
     if (!inspection) {
-      inspection = this.#inspect(entry, version).finally(() => this.#inspections.delete(key));
+      inspection = this.#inspect(model, version).finally(() => this.#inspections.delete(key));
       this.#inspections.set(key, inspection);
     }
     return inspection;
   }
 
-  async #inspect({ name, local, versions }: CatalogueEntry, version: string): Promise<ModelSignature> {
-    if (!versions.includes(version)) throw noSuchVersion(name, version, versions);
-    if (!local)
-      throw unavailable(`${name}@${version}: no worker has published it and it is not in this repository`);
+  async #inspect(model: string, version: string): Promise<ModelSignature> {
+    // A worker may have published it, or the file may have changed, since the last refresh.
+    await this.refresh().catch(this.#options.onError);
+    const known = this.known(model, version);
+    if (known) return known;
+    const { local } = await this.entry(model);
+    if (!local) {
+      throw unavailable(`${model}@${version}: no worker has published it and it is not in this repository`);
+    }
     const source = sourceOf(local, version);
-    const key = failureKey(name, version, source.digest);
+    const key = failureKey(model, version, source.digest);
     const failure = this.#failures.get(key);
     if (failure && this.#clock.now() - failure.at < FAILURE_KEPT_MS) throw failure.error;
     try {
@@ -235,13 +243,14 @@ export class Catalogue implements Service {
   }
 
   async #keep(signature: ModelSignature, config: HarnessConfig): Promise<void> {
-    const { redis, keys, onError } = this.#options;
     const { model, version } = signature;
     this.#signatures.set(fieldOf(model, version), signature);
-    if (this.#entries.get(model)?.defaultVersion === version)
+    if (this.#entries.get(model)?.defaultVersion === version) {
       this.#signatures.set(fieldOf(model, ''), signature);
+    }
     // For the others; without it they read the file themselves.
-    if (redis.status === 'ready') await publishSignature(redis, keys, signature, config).catch(onError);
+    if (this.#options.redis.status !== 'ready') return;
+    await this.#published.publishUnlessNewer(signature, config).catch(this.#options.onError);
   }
 }
 

@@ -52,4 +52,13 @@ export class PublishedSignatures {
     this.#texts = texts;
     this.#parsed = parsed;
   }
+
+  /** For who is no worker: what a worker has published since the last refresh stays. */
+  async publishUnlessNewer(signature: ModelSignature, config: HarnessConfig): Promise<void> {
+    const field = fieldOf(signature.model, signature.version);
+    const now = await this.#redis.hget(this.#keys.signatures(), field);
+    if (now === (this.#texts[field] ?? null)) {
+      await publishSignature(this.#redis, this.#keys, signature, config);
+    }
+  }
 }

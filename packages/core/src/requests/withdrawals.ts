@@ -39,8 +39,10 @@ export class Withdrawals implements Service {
   readonly #options: WithdrawalOptions;
   readonly #clock: Clock;
   #pending: Withdrawal[] = [];
+  #underWay = 0;
   #confirming = 0;
   #working = false;
+  #round: Promise<void> = Promise.resolve();
   #stopped = false;
 
   constructor(options: WithdrawalOptions) {
@@ -54,6 +56,7 @@ export class Withdrawals implements Service {
   async stop(): Promise<void> {
     if (this.#stopped) return;
     this.#stopped = true;
+    await this.#round;
     const left = this.#pending;
     this.#pending = [];
     const failed = this.#options.ready() ? await this.#takeBack(left) : left;
@@ -64,7 +67,7 @@ export class Withdrawals implements Service {
 
   /** Not yet taken back for good. */
   get size(): number {
-    return this.#pending.length + this.#confirming;
+    return this.#pending.length + this.#underWay + this.#confirming;
   }
 
   add(withdrawal: Withdrawal): void {
@@ -75,15 +78,19 @@ export class Withdrawals implements Service {
   #schedule(ms: number): void {
     if (this.#working || this.#stopped) return;
     this.#working = true;
-    this.#clock.after(ms, () => void this.#work());
+    this.#clock.after(ms, () => {
+      this.#round = this.#work();
+    });
   }
 
   async #work(): Promise<void> {
     const tried = this.#pending.splice(0, AT_ONCE);
+    this.#underWay = tried.length;
     const failed = this.#options.ready() ? await this.#takeBack(tried) : tried;
     this.#pending.push(...failed);
     const stillFailing = new Set(failed);
     this.#confirmLater(tried.filter((withdrawal) => !stillFailing.has(withdrawal)));
+    this.#underWay = 0;
     this.#working = false;
     if (this.#pending.length > 0) this.#schedule(failed.length > 0 ? RETRY_MS : 0);
   }

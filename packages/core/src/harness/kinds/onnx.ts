@@ -155,7 +155,8 @@ function sessionOptions({ config, device }: ModelSource): Ort.InferenceSession.S
     intraOpNumThreads: threads,
     interOpNumThreads: 1,
     graphOptimizationLevel: 'all',
-    logSeverityLevel: 3,
+    // Fatal only: what goes wrong comes back as an error of ours; the runtime's own lines would break the JSON log.
+    logSeverityLevel: 4,
     extra: { session: { intra_op: { allow_spinning: spin ? '1' : '0' } } },
   };
 }
