@@ -1,0 +1,135 @@
+/** The sweeper: deadlines that nobody looks at, jobs that are lost, ids that point nowhere. */
+import { lifeLog } from '@remuda/core/observability/events';
+import { silentLogger } from '@remuda/core/observability/logger';
+import { Sweeper } from '@remuda/core/requests/sweep-requests';
+import type { StoredRecord } from '@remuda/core/store/stored-record';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { answer, PARTITION, type Rig, setup, stored, submission, unitOf } from './rig.js';
+
+let rig: Rig;
+let now: number;
+let sweeper: Sweeper;
+beforeEach(async () => {
+  rig = await setup();
+  now = Date.now();
+  sweeper = newSweeper();
+});
+afterEach(async () => {
+  await sweeper.stop();
+  await rig.close();
+});
+
+function newSweeper(): Sweeper {
+  const clock = { now: () => now, after: () => () => {} };
+  const { redis, store, queues, metrics } = rig;
+  const life = lifeLog(silentLogger);
+  return new Sweeper({ redis, store, queues, metrics, life, clock, onError: () => {} });
+}
+
+const later = (ms: number): void => {
+  now = Date.now() + ms;
+};
+const queue = () => rig.queues.of(PARTITION);
+const repairs = async (kind: string): Promise<number> => {
+  const line = new RegExp(`remuda_sweeper_repairs_total\\{kind="${kind}"\\} (\\d+)`);
+  return Number(line.exec(await rig.metrics.text())?.[1] ?? 0);
+};
+
+it('ends a queued request whose deadline has passed, and takes its job away', async () => {
+  const { record } = await rig.cases.submit(submission({ metadata: { priority: 5, timeout_ms: 5_000 } }));
+  await sweeper.turn();
+  expect((await rig.cases.get(record.request_id)).status).toBe('queued');
+  later(6_000);
+  await sweeper.turn();
+  expect(await rig.cases.get(record.request_id)).toMatchObject({
+    status: 'expired',
+    error: { code: 'deadline_exceeded' },
+  });
+  expect(await queue().has(record.request_id)).toBe(false);
+  expect(await repairs('expired')).toBe(1);
+});
+
+it('leaves a request with a passed deadline to the worker that runs it', async () => {
+  const { record } = await rig.cases.submit(submission({ metadata: { priority: 5, timeout_ms: 5_000 } }));
+  const found = (await stored(rig.store, record.request_id)) as StoredRecord;
+  await rig.store.claimAndFetch([unitOf(found)], 'worker');
+  later(6_000);
+  await sweeper.turn();
+  expect((await rig.cases.get(record.request_id)).status).toBe('running');
+});
+
+it('puts a lost job back, with a token above that of the lost attempt', async () => {
+  const { record } = await rig.cases.submit(submission());
+  const found = (await stored(rig.store, record.request_id)) as StoredRecord;
+  await rig.store.claimAndFetch([unitOf(found, 0, 4)], 'worker');
+  await queue().remove(record.request_id);
+  await sweeper.turn();
+  expect(await queue().has(record.request_id), 'too young to be lost').toBe(false);
+  later(31_000);
+  await sweeper.turn();
+  const key = `${rig.keys.space.prefix}:queue:{model/cpu/interactive}:${record.request_id}`;
+  const ticket = JSON.parse((await rig.redis.hget(key, 'data')) as string);
+  expect(ticket).toMatchObject({ requestId: record.request_id, tokenBase: 4, nonce: found.nonce });
+  expect(await repairs('job_added')).toBe(1);
+});
+
+it('does not touch a request whose job is there', async () => {
+  const { record } = await rig.cases.submit(submission());
+  later(31_000);
+  await sweeper.turn();
+  expect(await repairs('job_added')).toBe(0);
+  expect(await rig.redis.hexists(rig.keys.record(record.request_id), 'rescued')).toBe(0);
+});
+
+it('gives a request up whose job is lost again and again', async () => {
+  const { record } = await rig.cases.submit(submission());
+  later(31_000);
+  for (let loss = 1; loss <= 3; loss++) {
+    await queue().remove(record.request_id);
+    await sweeper.turn();
+    expect((await rig.cases.get(record.request_id)).status).toBe('queued');
+  }
+  await queue().remove(record.request_id);
+  await sweeper.turn();
+  expect(await rig.cases.get(record.request_id)).toMatchObject({
+    status: 'failed',
+    error: { code: 'worker_lost' },
+  });
+  expect(await queue().has(record.request_id)).toBe(false);
+  expect(await repairs('worker_lost')).toBe(1);
+});
+
+it('forgets ids that have ended or have no record', async () => {
+  const { record } = await rig.cases.submit(submission());
+  await answer(rig.store, record.request_id, ['ok']);
+  await rig.redis.zadd(rig.keys.open(0), now, record.request_id, now, 'ghost');
+  await rig.redis.zadd(rig.keys.all(0), now, 'ghost');
+  await sweeper.turn();
+  expect(await rig.store.countOpen()).toBe(0);
+  expect((await rig.store.list(null, 10)).map(({ id }) => id)).toEqual([record.request_id]);
+  expect(await rig.redis.exists(rig.keys.record('ghost'))).toBe(0);
+});
+
+it('walks past a thousand requests of one millisecond', async () => {
+  const ghosts = Array.from({ length: 1_200 }, (_, i) => [5, `ghost${i}`]).flat();
+  await rig.redis.zadd(rig.keys.open(0), ...(ghosts as (string | number)[]));
+  const { record } = await rig.cases.submit(submission());
+  await queue().remove(record.request_id);
+  later(31_000);
+  await sweeper.turn();
+  expect(await rig.store.countOpen()).toBe(1);
+  expect(await queue().has(record.request_id)).toBe(true);
+});
+
+it('runs in one process of the fleet at a time, and in another once that one has stopped', async () => {
+  const other = newSweeper();
+  await other.turn();
+  const { record } = await rig.cases.submit(submission());
+  await queue().remove(record.request_id);
+  later(31_000);
+  await sweeper.turn();
+  expect(await queue().has(record.request_id)).toBe(false);
+  await other.stop();
+  await sweeper.turn();
+  expect(await queue().has(record.request_id)).toBe(true);
+});
