@@ -24,9 +24,7 @@ export const pixelKwargs = {
     .regex(/^#[0-9a-f]{6}$/i, { error: 'a colour such as "#ffffff"' })
     .default('#ffffff')
     .describe('What transparent pixels are laid on.'),
-  interpolation: z
-    .enum(['nearest', 'linear', 'cubic', 'mitchell', 'lanczos2', 'lanczos3'])
-    .default('linear'),
+  interpolation: z.enum(['nearest', 'linear', 'cubic', 'mitchell', 'lanczos2', 'lanczos3']).default('linear'),
   scale: z
     .number()
     .positive()

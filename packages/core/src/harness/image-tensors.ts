@@ -61,7 +61,9 @@ export function imagePreprocess(input: SignatureTensor, plan: ImagePlan): Harnes
       writePlanes(image, normaliser, values, row * 3 * height * width, width);
     });
     const bytes = new Uint8Array(values.buffer);
-    return { inputs: [{ name: input.name, datatype: 'FP32', shape: [images.length, 3, height, width], bytes }] };
+    return {
+      inputs: [{ name: input.name, datatype: 'FP32', shape: [images.length, 3, height, width], bytes }],
+    };
   };
 }
 

@@ -39,7 +39,10 @@ export function observed(harness: InferenceHarness, observer: HarnessObserver): 
   };
 }
 
-async function timed<T>(call: () => Promise<T>, ended: (seconds: number, error?: unknown) => void): Promise<T> {
+async function timed<T>(
+  call: () => Promise<T>,
+  ended: (seconds: number, error?: unknown) => void,
+): Promise<T> {
   const start = performance.now();
   try {
     const result = await call();

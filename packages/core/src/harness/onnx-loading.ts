@@ -53,7 +53,11 @@ export function modelTensors(
 
 type Declared = Pick<SignatureTensor, 'name' | 'datatype' | 'shape'>;
 
-function declared(source: ModelSource, role: string, { name, isTensor, type, shape }: RuntimeTensor): Declared {
+function declared(
+  source: ModelSource,
+  role: string,
+  { name, isTensor, type, shape }: RuntimeTensor,
+): Declared {
   const datatype = isTensor && type ? protocolDatatype(type) : undefined;
   if (!datatype || !shape) {
     throw new ModelLoadError(
@@ -107,11 +111,15 @@ function reasonOf(raw: string, source: ModelSource): string {
   const opset = /Opset (\d+) is under development.*domain (\S+) is till opset (\d+)/s.exec(raw);
   if (opset) return `it needs opset ${opset[1]} of ${opset[2]}; this runtime supports up to ${opset[3]}`;
   const element = /^Unsupported data type: (\d+)/.exec(raw)?.[1];
-  if (element) return `a tensor has datatype ${UNSUPPORTED_ELEMENT[element] ?? element}, which cannot be served`;
+  if (element)
+    return `a tensor has datatype ${UNSUPPORTED_ELEMENT[element] ?? element}, which cannot be served`;
   if (/Protobuf parsing failed/.test(raw)) return 'it is not a valid ONNX file (protobuf parsing failed)';
   if (/Failed to load shared library/.test(raw)) {
     return `the libraries of provider ${providerOf(source.device).name} are not installed (they are not part of the npm package; see docs)`;
   }
-  const withoutPrefix = raw.replace(/^Load model from .*? failed:/s, '').replace(/\s+/g, ' ').trim();
+  const withoutPrefix = raw
+    .replace(/^Load model from .*? failed:/s, '')
+    .replace(/\s+/g, ' ')
+    .trim();
   return withoutPrefix.slice(0, MOST_REASON_CHARACTERS);
 }

@@ -97,9 +97,15 @@ async function definitionIn(url: string, name: string): Promise<HarnessDefinitio
   const exported = module.definition;
   const definition = typeof exported === 'function' ? await exported(toolbox) : exported;
   if (typeof definition?.create !== 'function') {
-    throw new ModelLoadError(`harness ${name} must export "definition" (see HarnessDefinition)`, { harness: name });
+    throw new ModelLoadError(`harness ${name} must export "definition" (see HarnessDefinition)`, {
+      harness: name,
+    });
   }
-  return { ...definition, kwargs: definition.kwargs ?? z.strictObject({}), parameters: definition.parameters ?? null };
+  return {
+    ...definition,
+    kwargs: definition.kwargs ?? z.strictObject({}),
+    parameters: definition.parameters ?? null,
+  };
 }
 
 const toolbox: HarnessToolbox = { kind: builtInKind, z };

@@ -85,7 +85,11 @@ async function labelsOf(source: ModelSource): Promise<string[]> {
   try {
     return (await readFile(path, 'utf8')).trimEnd().split(/\r?\n/);
   } catch (cause) {
-    throw new ModelLoadError(`${source.modelId}: labels file ${path} cannot be read`, { file: path }, { cause });
+    throw new ModelLoadError(
+      `${source.modelId}: labels file ${path} cannot be read`,
+      { file: path },
+      { cause },
+    );
   }
 }
 
@@ -110,7 +114,8 @@ function classify(
   for (let row = 0; row < rows; row++) {
     let top = 0;
     for (let c = 1; c < classes; c++) {
-      if ((probabilities[row * classes + c] as number) > (probabilities[row * classes + top] as number)) top = c;
+      if ((probabilities[row * classes + c] as number) > (probabilities[row * classes + top] as number))
+        top = c;
     }
     best[row] = probabilities[row * classes + top] as number;
     names.push(labels[top] ?? Buffer.from(String(top)));

@@ -136,7 +136,11 @@ async function requireFile(source: ModelSource, path: string): Promise<void> {
   try {
     await access(path);
   } catch (cause) {
-    throw new ModelLoadError(`${source.modelId}: the model file ${path} is missing`, { file: path }, { cause });
+    throw new ModelLoadError(
+      `${source.modelId}: the model file ${path} is missing`,
+      { file: path },
+      { cause },
+    );
   }
 }
 
@@ -203,7 +207,8 @@ function fromResult(output: SignatureTensor, result: Ort.Tensor | undefined, row
       { output: name, axis, got: shape[axis], expected: rows },
     );
   }
-  const bytes = datatype === 'BYTES' ? textBytes(result.data as string[]) : bytesOf(result.data as NumericArray);
+  const bytes =
+    datatype === 'BYTES' ? textBytes(result.data as string[]) : bytesOf(result.data as NumericArray);
   result.dispose();
   return { name, datatype, shape, bytes };
 }
@@ -240,7 +245,8 @@ const textHooks: HarnessHooks = {
 
 function unfitText({ name, bytes }: RawTensor): string | undefined {
   for (const [index, element] of splitBytesElements(bytes).entries()) {
-    if (element.includes(0)) return `input "${name}", element ${index}: text for an ONNX model cannot hold NUL`;
+    if (element.includes(0))
+      return `input "${name}", element ${index}: text for an ONNX model cannot hold NUL`;
     try {
       textDecoder.decode(element);
     } catch {

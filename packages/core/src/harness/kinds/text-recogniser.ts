@@ -25,7 +25,11 @@ const Kwargs = OnnxKwargs.extend({
   width_multiple: z.int().min(1).default(32).describe('Widths are padded up to a multiple of this.'),
   max_width: z.int().min(1).max(65_536).default(1280).describe('Wider lines are squeezed to this.'),
   dictionary: z.string().min(1).describe('File in the version folder: one character a line, in class order.'),
-  blank_index: z.int().min(0).default(0).describe('Class of the CTC blank; characters fill the other classes.'),
+  blank_index: z
+    .int()
+    .min(0)
+    .default(0)
+    .describe('Class of the CTC blank; characters fill the other classes.'),
   append_space: z.boolean().default(false).describe('A space follows the last line of the dictionary.'),
   activation: z.enum(['none', 'softmax']).default('none').describe('softmax: the model gives logits.'),
 });
@@ -85,7 +89,11 @@ async function classesOf(source: ModelSource): Promise<string[]> {
     characters.splice(blank_index, 0, '');
     return characters;
   } catch (cause) {
-    throw new ModelLoadError(`${source.modelId}: dictionary ${path} cannot be read`, { file: path }, { cause });
+    throw new ModelLoadError(
+      `${source.modelId}: dictionary ${path} cannot be read`,
+      { file: path },
+      { cause },
+    );
   }
 }
 

@@ -1,0 +1,181 @@
+/**
+ * The HTTP API as this CLI uses it. Answers are parsed by the schemas of packages/schemas; whatever else comes back is
+ * an error that says what to do: a Problem of the API (problem-text.ts), or that no API answers at the address.
+ */
+import {
+  Fleet,
+  Health,
+  InferenceResult,
+  isTerminal,
+  LIMITS,
+  ModelDetail,
+  ModelSummary,
+  Problem,
+  RequestRecord,
+} from '@remuda/schemas';
+import * as z from 'zod';
+import { CliError } from '../cli-error.js';
+import { EXIT } from '../exit-codes.js';
+import { problemText } from './problem-text.js';
+
+export interface Answer {
+  status: number;
+  body: unknown;
+}
+
+/** A body and what has to be said about it. */
+export interface RequestBody {
+  body: NonNullable<RequestInit['body']>;
+  /** A form's content type is set by fetch, with its boundary. */
+  headers?: Record<string, string>;
+}
+
+/** The API answered, with a problem. */
+export class ProblemError extends CliError {
+  constructor(
+    readonly status: number,
+    readonly problem: Problem,
+  ) {
+    super(problemText(problem));
+  }
+}
+
+/** Nothing answers, or the connection broke before the answer was there. */
+export class UnreachableError extends CliError {
+  constructor(url: string, cause: unknown) {
+    super(
+      `No API answers at ${url} (${networkReason(cause)}).\n` +
+        'Start one with `remuda up`, or give the address of another with --url or REMUDA_URL.',
+      EXIT.unreachable,
+      { cause },
+    );
+  }
+}
+
+/** Added to the seconds that the API is asked to hold an answer. */
+const ANSWER_TIMEOUT_MS = 30_000;
+const ModelList = z.strictObject({ models: z.array(ModelSummary) });
+
+export class ApiClient {
+  /** @param stop ends every call that is under way */
+  constructor(
+    readonly url: string,
+    readonly stop?: AbortSignal,
+  ) {}
+
+  /** Sends a request; the result when it ended within `waitSeconds`, else its record. */
+  async submit(
+    model: string,
+    { body, headers }: RequestBody,
+    waitSeconds: number,
+  ): Promise<InferenceResult | RequestRecord> {
+    const wait = Math.min(waitSeconds, LIMITS.waitSeconds);
+    const answer = await this.#call('POST', `/v1/models/${encodeURIComponent(model)}/requests`, {
+      body,
+      headers: { ...headers, ...(wait > 0 ? { prefer: `wait=${wait}` } : {}) },
+      holdMs: wait * 1_000,
+    });
+    return this.#resultOrRecord(answer);
+  }
+
+  /** The record, held until the request has ended or the seconds are over. */
+  async record(id: string, waitSeconds = 0): Promise<RequestRecord> {
+    const until = Date.now() + waitSeconds * 1_000;
+    for (;;) {
+      const wait = Math.min(LIMITS.waitSeconds, Math.max(0, Math.ceil((until - Date.now()) / 1_000)));
+      const query = wait > 0 ? `?wait=${wait}` : '';
+      const path = `/v1/requests/${encodeURIComponent(id)}${query}`;
+      const record = this.#parse(RequestRecord, await this.#call('GET', path, { holdMs: wait * 1_000 }));
+      if (isTerminal(record.status) || wait === 0) return record;
+    }
+  }
+
+  /** The result; the record while the request has not ended. */
+  async result(id: string): Promise<InferenceResult | RequestRecord> {
+    return this.#resultOrRecord(await this.#call('GET', `/v1/requests/${encodeURIComponent(id)}/result`));
+  }
+
+  async models(): Promise<ModelSummary[]> {
+    return this.#parse(ModelList, await this.#call('GET', '/v1/models')).models;
+  }
+
+  async model(name: string): Promise<ModelDetail> {
+    return this.#parse(ModelDetail, await this.#call('GET', `/v1/models/${encodeURIComponent(name)}`));
+  }
+
+  async fleet(): Promise<Fleet> {
+    return this.#parse(Fleet, await this.#call('GET', '/v1/fleet'));
+  }
+
+  /** /readyz says the same whether it is ready (200) or not (503). */
+  async ready(timeoutMs: number): Promise<Health> {
+    const answer = await this.#fetch('GET', '/readyz', { timeoutMs });
+    return this.#parse(Health, answer);
+  }
+
+  async #call(
+    method: string,
+    path: string,
+    { holdMs = 0, ...init }: Partial<RequestBody> & { holdMs?: number } = {},
+  ): Promise<Answer> {
+    const answer = await this.#fetch(method, path, { ...init, timeoutMs: holdMs + ANSWER_TIMEOUT_MS });
+    if (answer.status < 400) return answer;
+    const problem = Problem.safeParse(answer.body);
+    if (problem.success) throw new ProblemError(answer.status, problem.data);
+    throw this.#unexpected(answer, 'which is no problem document of Remuda');
+  }
+
+  async #fetch(
+    method: string,
+    path: string,
+    { body, headers, timeoutMs }: Partial<RequestBody> & { timeoutMs: number },
+  ): Promise<Answer> {
+    try {
+      const timeout = AbortSignal.timeout(timeoutMs);
+      const signal = this.stop ? AbortSignal.any([this.stop, timeout]) : timeout;
+      const response = await fetch(`${this.url}${path}`, { method, body, headers, signal });
+      return { status: response.status, body: bodyOf(await response.text()) };
+    } catch (error) {
+      throw new UnreachableError(this.url, error);
+    }
+  }
+
+  #resultOrRecord(answer: Answer): InferenceResult | RequestRecord {
+    return answer.status === 202 ? this.#parse(RequestRecord, answer) : this.#parse(InferenceResult, answer);
+  }
+
+  #parse<Schema extends z.ZodType>(schema: Schema, answer: Answer): z.output<Schema> {
+    const parsed = schema.safeParse(answer.body);
+    if (parsed.success) return parsed.data;
+    const [issue] = parsed.error.issues;
+    throw this.#unexpected(answer, `which differs at "${issue?.path.join('.')}": ${issue?.message}`);
+  }
+
+  #unexpected({ status, body }: Answer, how: string): CliError {
+    const shown = typeof body === 'string' ? body.trim().slice(0, 200) : '';
+    return new CliError(
+      `${this.url} answered ${status}, ${how}. Is it the API of a Remuda of this version?${shown && `\n  ${shown}`}`,
+    );
+  }
+}
+
+/** Whether it has ended, and this is its result. */
+export function isResult(answer: InferenceResult | RequestRecord): answer is InferenceResult {
+  return 'outputs' in answer;
+}
+
+function bodyOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
+
+/** fetch keeps the reason in the cause, and several of them where a name has several addresses. */
+function networkReason(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  if (error.name === 'TimeoutError') return 'no answer in time';
+  const cause = error.cause as (Error & { code?: string; errors?: Error[] }) | undefined;
+  return cause?.code ?? cause?.errors?.[0]?.message ?? cause?.message ?? error.message;
+}

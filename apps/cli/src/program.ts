@@ -1,0 +1,192 @@
+/**
+ * The command line: what can be given, and which command it goes to. Commands are loaded when they are run, so that
+ * each start loads only what it needs. Every command returns its exit code; every error becomes one here.
+ */
+import { Command, CommanderError, Option } from 'commander';
+import { CliError } from './cli-error.js';
+import type { CommandContext } from './commands/context.js';
+import { apiAddress, namedValue, wholeNumber } from './commands/option-values.js';
+import type { CliConfig } from './config.js';
+import { EXIT, EXIT_HELP } from './exit-codes.js';
+import type { Terminal } from './terminal/terminal.js';
+
+export interface ProgramContext {
+  terminal: Terminal;
+  /** Read when a command runs: --help works in a wrong environment. */
+  config: () => CliConfig;
+  stdin: AsyncIterable<Buffer | string>;
+}
+
+type Run = (context: CommandContext) => Promise<number>;
+
+const VERSION = '0.1.0';
+const MOST_WORKERS = 64;
+const MOST_WAIT_S = 24 * 3600;
+
+/** @returns the exit code */
+export async function runProgram(args: readonly string[], context: ProgramContext): Promise<number> {
+  const { terminal } = context;
+  let chosen: Run | undefined;
+  const program = buildProgram((run) => {
+    chosen = run;
+  });
+  try {
+    writeThrough(program, terminal);
+    await program.parseAsync(args, { from: 'user' });
+    return (await chosen?.({ terminal, config: context.config(), stdin: context.stdin })) ?? EXIT.ok;
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage;
+    return report(error, terminal);
+  }
+}
+
+function report(error: unknown, terminal: Terminal): number {
+  if (error instanceof CliError) {
+    terminal.note(terminal.noteColours.red(error.message));
+    return error.exitCode;
+  }
+  // Not foreseen: the stack is what a bug report needs.
+  terminal.note(error instanceof Error ? (error.stack ?? error.message) : String(error));
+  return EXIT.failed;
+}
+
+/** Subcommands have settings of their own, made from those of the program when they are added. */
+function writeThrough(program: Command, terminal: Terminal): void {
+  for (const command of [program, ...program.commands]) {
+    command.exitOverride().configureOutput({
+      writeOut: (text) => terminal.out(text.trimEnd()),
+      writeErr: (text) => terminal.note(text.trimEnd()),
+    });
+  }
+}
+
+function buildProgram(choose: (run: Run) => void): Command {
+  const program = new Command('remuda')
+    .description('A durable, batching inference fleet for ONNX models on Node.')
+    .version(VERSION)
+    .showHelpAfterError('(remuda --help shows what there is)')
+    .addHelpText('after', `\n${EXIT_HELP}`);
+  addUp(program, choose);
+  addSubmit(program, choose);
+  addResult(program, choose);
+  addModels(program, choose);
+  addFleet(program, choose);
+  addDoctor(program, choose);
+  return program;
+}
+
+const urlOption = () =>
+  new Option('--url <address>', 'API to talk to (default: REMUDA_URL, else http://127.0.0.1:8080)').argParser(
+    apiAddress,
+  );
+const jsonOption = () => new Option('--json', 'the answer as JSON, for programs');
+const waitOption = () =>
+  new Option('--wait <seconds>', 'wait for the end of the request').argParser(wholeNumber(0, MOST_WAIT_S));
+const modelsOption = () =>
+  new Option('--models <folder>', 'model repository (default: REMUDA_MODELS, else ./models)');
+const stateOption = () =>
+  new Option('--state <folder>', "Redis' data and the logs (default: .remuda of the project)");
+
+function addUp(program: Command, choose: (run: Run) => void): void {
+  program
+    .command('up')
+    .summary('start a fleet on this machine')
+    .description('Starts Redis, the API and workers on this machine, and runs until Ctrl-C (twice: at once).')
+    .addOption(
+      new Option('--workers <n>', 'worker processes').argParser(wholeNumber(0, MOST_WORKERS)).default(1),
+    )
+    .addOption(
+      new Option('--api-port <port>', 'port of the API; 0 takes a free one').argParser(
+        wholeNumber(0, 65_535),
+      ),
+    )
+    .option('--samples', 'send the bundled samples through the API first, and show their answers')
+    .option('--once', 'end when the samples are done: 0 when all are right')
+    .addOption(jsonOption())
+    .addOption(modelsOption())
+    .addOption(stateOption())
+    .action((options) => choose(async (context) => (await import('./up/up.js')).up(options, context)));
+}
+
+function addSubmit(program: Command, choose: (run: Run) => void): void {
+  program
+    .command('submit')
+    .summary('send a request')
+    .description('Sends a request to a model, from image files, named inputs, or a JSON file.')
+    .argument('<model>', 'name of the model')
+    .addArgument(
+      program.createArgument('[source]', '"-": the request as JSON on standard input').choices(['-']),
+    )
+    .option('--image <files...>', 'image files; several are the items of one request')
+    .option(
+      '--input <name=value>',
+      'an input: JSON, text, or @FILE (.json, or any file as base64); repeatable',
+      namedValue,
+    )
+    .option('--file <request.json>', 'a whole InferenceRequest; "-" is standard input')
+    .addOption(waitOption())
+    .addOption(new Option('--priority <n>', '0 goes first, 9 last').argParser(wholeNumber(0, 9)))
+    .addOption(
+      new Option('--timeout-ms <n>', 'expire when it has not begun to run by then').argParser(
+        wholeNumber(1, MOST_WAIT_S * 1_000),
+      ),
+    )
+    .addOption(jsonOption())
+    .addOption(urlOption())
+    .action((model, source, options) =>
+      choose(async (context) =>
+        (await import('./commands/submit.js')).submit(model, source, options, context),
+      ),
+    );
+}
+
+function addResult(program: Command, choose: (run: Run) => void): void {
+  program
+    .command('result')
+    .summary('show the outcome of a request')
+    .argument('<id>', 'id of the request')
+    .addOption(waitOption())
+    .option('--save <folder>', 'write the outputs to files (.npy, .txt) and the rest to result.json')
+    .addOption(jsonOption())
+    .addOption(urlOption())
+    .action((id, options) =>
+      choose(async (context) => (await import('./commands/result.js')).result(id, options, context)),
+    );
+}
+
+function addModels(program: Command, choose: (run: Run) => void): void {
+  program
+    .command('models')
+    .summary('list the models, or show what one takes and gives')
+    .argument('[name]', 'name of a model')
+    .addOption(jsonOption())
+    .addOption(urlOption())
+    .action((name, options) =>
+      choose(async (context) => (await import('./commands/models.js')).models(name, options, context)),
+    );
+}
+
+function addFleet(program: Command, choose: (run: Run) => void): void {
+  program
+    .command('fleet')
+    .summary('list the workers that are alive')
+    .addOption(jsonOption())
+    .addOption(urlOption())
+    .action((options) =>
+      choose(async (context) => (await import('./commands/fleet.js')).fleet(options, context)),
+    );
+}
+
+function addDoctor(program: Command, choose: (run: Run) => void): void {
+  program
+    .command('doctor')
+    .summary('look at everything that a fleet on this machine needs')
+    .option('--load', 'also load each model, in a process of its own')
+    .addOption(modelsOption())
+    .addOption(stateOption())
+    .addOption(jsonOption())
+    .addOption(urlOption())
+    .action((options) =>
+      choose(async (context) => (await import('./commands/doctor.js')).doctor(options, context)),
+    );
+}

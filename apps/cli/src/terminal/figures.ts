@@ -1,0 +1,18 @@
+/** Numbers as people read them, with the same digits in every table. */
+
+/** 3.1, 41.7, 128, 2,041: a tenth matters only while it is small. */
+export function milliseconds(ms: number): string {
+  return ms < 100 ? ms.toFixed(1) : Math.round(ms).toLocaleString('en-US');
+}
+
+export function seconds(ms: number): string {
+  return `${(ms / 1_000).toFixed(1)} s`;
+}
+
+export function megabytes(bytes: number): string {
+  return `${Math.round(bytes / 2 ** 20).toLocaleString('en-US')} MB`;
+}
+
+export function plural(count: number, noun: string): string {
+  return `${count.toLocaleString('en-US')} ${noun}${count === 1 ? '' : 's'}`;
+}

@@ -1,0 +1,159 @@
+/**
+ * `remuda up`: a whole fleet on this machine, for as long as the command runs. With --samples the bundled samples go
+ * through its HTTP API first. Whatever way it ends, it leaves no process behind (local-fleet.ts, guardian.ts).
+ */
+
+import { ApiClient } from '../api/api-client.js';
+import { CliError, reasonOf } from '../cli-error.js';
+import { type CommandContext, printJson } from '../commands/context.js';
+import { EXIT } from '../exit-codes.js';
+import { withProgress } from '../terminal/progress.js';
+import { modelsFolderOf, type Project, projectOf } from '../workspace.js';
+import { LocalFleet } from './local-fleet.js';
+import { type SignalHost, type StopReason, StopSignals } from './stop-signals.js';
+
+export interface UpOptions {
+  workers: number;
+  apiPort?: number;
+  samples?: boolean;
+  once?: boolean;
+  json?: boolean;
+  models?: string;
+  state?: string;
+}
+
+/** After a second signal: longest time until the process leaves, whatever still hangs. */
+const HARD_STOP_MS = 5_000;
+
+/** The stop was asked for before the work was done. */
+class Interrupted extends Error {
+  constructor(readonly reason: StopReason) {
+    super(reason.name);
+  }
+}
+
+export async function up(
+  options: UpOptions,
+  context: CommandContext,
+  host: SignalHost = process,
+): Promise<number> {
+  const { terminal } = context;
+  const project = projectOf(context.config.cwd, options.state);
+  const signals = new StopSignals(host);
+  const calls = new AbortController();
+  const fleet = newFleet(options, project, context);
+  let code: number = EXIT.failed;
+  void signals.second.then(({ exitCode }) => {
+    code = exitCode;
+    terminal.note('stopping at once');
+    fleet.kill();
+    setTimeout(() => process.exit(exitCode), HARD_STOP_MS).unref();
+  });
+  try {
+    code = await run({ options, context, project, fleet, signals, calls: calls.signal });
+  } catch (error) {
+    if (!(error instanceof Interrupted)) throw asCliError(error);
+    code = error.reason.exitCode;
+  } finally {
+    // A call that still waits would hold up the stop of the API.
+    calls.abort();
+    await stopTelling(fleet, context);
+    signals.close();
+  }
+  return code;
+}
+
+function asCliError(error: unknown): CliError {
+  return error instanceof CliError ? error : new CliError(reasonOf(error), EXIT.failed, { cause: error });
+}
+
+interface Run {
+  options: UpOptions;
+  context: CommandContext;
+  project: Project;
+  fleet: LocalFleet;
+  signals: StopSignals;
+  /** Fires when calls of the API have to end. */
+  calls: AbortSignal;
+}
+
+async function run({ options, context, project, fleet, signals, calls }: Run): Promise<number> {
+  const { terminal } = context;
+  const interrupted = signals.first.then((reason): never => {
+    throw new Interrupted(reason);
+  });
+  // It may come when nobody waits for it any more.
+  interrupted.catch(() => {});
+  const unless = <T>(work: Promise<T>): Promise<T> => Promise.race([work, interrupted, fleet.failed]);
+
+  const firstAnswer = options.samples ? firstAnswerOf(fleet, calls) : undefined;
+  await withProgress(terminal, 'starting', (say) => unless(fleet.start(say)));
+  const code = firstAnswer
+    ? await unless(runSamples(new ApiClient(fleet.apiUrl, calls), firstAnswer, options, context))
+    : EXIT.ok;
+  if (options.once) return code;
+  for (const line of addressLines(fleet, project)) terminal.note(line);
+  await Promise.race([signals.first, fleet.failed]);
+  return EXIT.ok;
+}
+
+/** Loaded only where it is wanted: `up` alone starts sooner. */
+const loadSamples = () => import('../samples/send-samples.js');
+
+async function firstAnswerOf(fleet: LocalFleet, calls: AbortSignal): Promise<number | null> {
+  const { timeFirstAnswer } = await loadSamples();
+  return timeFirstAnswer(new ApiClient(await fleet.apiListens, calls));
+}
+
+async function runSamples(
+  api: ApiClient,
+  firstAnswer: Promise<number | null>,
+  { json }: UpOptions,
+  { terminal }: CommandContext,
+): Promise<number> {
+  const { sendSamples } = await loadSamples();
+  const { reportLines } = await import('../samples/report-text.js');
+  const report = await withProgress(terminal, 'samples', async (say) =>
+    sendSamples(api, { firstAnswerMs: await firstAnswer, say }),
+  );
+  if (json) printJson(terminal, { url: api.url, ...report });
+  else for (const line of reportLines(report, terminal)) terminal.out(line);
+  return report.summary.wrong === 0 ? EXIT.ok : EXIT.failed;
+}
+
+function newFleet(options: UpOptions, project: Project, { terminal, config }: CommandContext): LocalFleet {
+  const { cwd, env } = config;
+  return new LocalFleet({
+    project,
+    modelsFolder: modelsFolderOf(cwd, options.models ?? config.modelsFolder),
+    workers: options.workers,
+    apiPort: options.apiPort,
+    env,
+    cwd,
+    say: (line) => {
+      terminal.status?.('');
+      terminal.note(line);
+    },
+  });
+}
+
+async function stopTelling(fleet: LocalFleet, { terminal }: CommandContext): Promise<void> {
+  try {
+    await withProgress(terminal, 'stopping', () => fleet.stop());
+  } catch (error) {
+    terminal.note(`not everything stopped cleanly: ${reasonOf(error)}`);
+  }
+}
+
+function addressLines(fleet: LocalFleet, { logsFolder }: Project): string[] {
+  return [
+    '',
+    'Remuda is up. Ctrl-C stops it.',
+    `  API        ${fleet.apiUrl}`,
+    `  docs       ${fleet.apiUrl}/docs`,
+    `  metrics    ${fleet.apiUrl}/metrics`,
+    `  workers    ${fleet.apiUrl}/v1/fleet`,
+    `  Redis      ${fleet.redisUrl.replace(/^(\w+:\/\/)[^@/]*@/, '$1***@')}`,
+    `  logs       ${logsFolder}`,
+  ];
+}

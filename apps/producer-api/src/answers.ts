@@ -1,0 +1,91 @@
+/** The answers about one request that several routes give: its record, its result, and the wait for the end of it. */
+import type { RawResult } from '@remuda/core/requests/submission';
+import { isTerminal, type RequestRecord } from '@remuda/schemas';
+import type { FastifyReply } from 'fastify';
+import type { ServerDeps } from './deps.js';
+import type { ResultFormat } from './negotiation.js';
+import { binaryResult, jsonResult, type TensorForm } from './result-answer.js';
+
+/** Seconds after which a caller who polls may ask again. */
+const POLL_AFTER_S = '1';
+
+/** A record; 202 while the request has not ended, where the caller asked for more than the record. */
+export function sendRecord(reply: FastifyReply, record: RequestRecord, status: 200 | 202): FastifyReply {
+  reply.code(status).header('x-request-id', record.request_id);
+  return reply.send(record);
+}
+
+/** 202: not ended yet. */
+export function sendNotEnded(reply: FastifyReply, record: RequestRecord): FastifyReply {
+  reply.header('retry-after', POLL_AFTER_S).header('location', record.urls.self);
+  return sendRecord(reply, record, 202);
+}
+
+export interface ResultWish {
+  format: ResultFormat;
+  tensors: TensorForm;
+  /** For the log: whether the caller waited or asked. */
+  by: 'wait' | 'poll';
+}
+
+export function sendResult(
+  reply: FastifyReply,
+  raw: RawResult,
+  { format, tensors, by }: ResultWish,
+  { life }: Pick<ServerDeps, 'life'>,
+): FastifyReply {
+  reply.code(200).header('x-request-id', raw.request_id);
+  if (life.enabled) {
+    life.delivered({ trace_id: raw.trace_id, request_id: raw.request_id, status: raw.status, by });
+  }
+  if (format === 'json') return reply.send(jsonResult(raw, tensors));
+  const { body, headerLength } = binaryResult(raw);
+  reply.header('inference-header-content-length', headerLength).type('application/octet-stream');
+  return reply.send(body);
+}
+
+/**
+ * Holds the call until the request has ended, the time is up, or the server closes: 200 with the result, or 202. The
+ * request is accepted already, so trouble while waiting must not look like a refusal: then it is 202 too.
+ */
+export async function sendWhenEnded(
+  reply: FastifyReply,
+  accepted: RequestRecord,
+  ms: number,
+  format: ResultFormat,
+  deps: ServerDeps,
+): Promise<FastifyReply> {
+  let record = accepted;
+  let raw: RawResult | null = null;
+  try {
+    record = await hold(reply, accepted.request_id, ms, deps);
+    if (isTerminal(record.status)) raw = await deps.useCases.result(record.request_id);
+  } catch (error) {
+    deps.logger.warn(
+      { err: error, request_id: accepted.request_id },
+      'wait for an accepted request broken off',
+    );
+  }
+  if (!raw) return sendNotEnded(reply, record);
+  return sendResult(reply, raw, { format, tensors: 'data', by: 'wait' }, deps);
+}
+
+/** The record when the request has ended, the time is up, the caller is gone, or the server closes. */
+export async function hold(
+  reply: FastifyReply,
+  requestId: string,
+  ms: number,
+  { useCases, drain }: Pick<ServerDeps, 'useCases' | 'drain'>,
+): Promise<RequestRecord> {
+  if (drain.closing) return useCases.get(requestId);
+  const controller = new AbortController();
+  const abort = (): void => controller.abort();
+  drain.signal.addEventListener('abort', abort);
+  reply.raw.once('close', abort);
+  try {
+    return await useCases.waitFor(requestId, ms, controller.signal);
+  } finally {
+    drain.signal.removeEventListener('abort', abort);
+    reply.raw.off('close', abort);
+  }
+}

@@ -1,0 +1,57 @@
+/** Every setting of the API, read from the environment once. The only file of this app that reads it. */
+import { readSettings } from '@remuda/core/settings/settings';
+import { SharedSettings } from '@remuda/core/settings/shared-settings';
+import * as z from 'zod';
+
+const whole = (min: number, max: number) => z.coerce.number().int().min(min).max(max);
+
+export const ApiSettings = SharedSettings.extend({
+  REMUDA_API_HOST: z
+    .string()
+    .default('127.0.0.1')
+    .describe('Address to listen on. Set 0.0.0.0 in a container or to be reached from other machines.'),
+  REMUDA_API_PORT: whole(0, 65_535).default(8080).describe('Port to listen on; 0 takes a free one.'),
+  REMUDA_API_MAX_BODY_BYTES: whole(1_024, 1_073_741_824)
+    .default(64 * 1024 * 1024)
+    .describe(
+      'Largest body that is taken. Raise it for larger tensors; each call under way may hold this much memory.',
+    ),
+  REMUDA_API_RESULT_TTL_S: whole(1, 7 * 24 * 3600)
+    .default(3_600)
+    .describe(
+      'Seconds that results are kept after the end where a request does not say. Lower it to save Redis memory.',
+    ),
+  REMUDA_API_MAX_QUEUE_DEPTH: whole(1, 10_000_000)
+    .default(50_000)
+    .describe(
+      'Most requests that may wait in one queue; more are refused with 429. Raise it for long backlogs.',
+    ),
+  REMUDA_API_DRAIN_DELAY_MS: whole(0, 600_000)
+    .default(0)
+    .describe(
+      'On SIGTERM, how long to answer on while /readyz says 503. Set it to what a load balancer takes to notice.',
+    ),
+  REMUDA_API_STOP_MS: whole(1_000, 600_000)
+    .default(15_000)
+    .describe('Behind that, how long calls under way may take before their connections are cut.'),
+});
+export type ApiConfig = ReturnType<typeof apiConfig>;
+
+/** The settings of the API, by purpose. @throws Error that names each wrong or unknown variable */
+export function apiConfig(env: NodeJS.ProcessEnv) {
+  const settings = readSettings(ApiSettings, env);
+  return {
+    redisUrl: settings.REDIS_URL,
+    keyspace: { prefix: settings.REMUDA_KEY_PREFIX, shards: settings.REMUDA_RECORD_SHARDS },
+    modelsFolder: settings.REMUDA_MODELS,
+    host: settings.REMUDA_API_HOST,
+    port: settings.REMUDA_API_PORT,
+    maxBodyBytes: settings.REMUDA_API_MAX_BODY_BYTES,
+    resultTtlS: settings.REMUDA_API_RESULT_TTL_S,
+    maxQueueDepth: settings.REMUDA_API_MAX_QUEUE_DEPTH,
+    drainDelayMs: settings.REMUDA_API_DRAIN_DELAY_MS,
+    stopMs: settings.REMUDA_API_STOP_MS,
+    logLevel: settings.REMUDA_LOG_LEVEL,
+    logPretty: settings.REMUDA_LOG_PRETTY,
+  };
+}

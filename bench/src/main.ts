@@ -1,0 +1,73 @@
+/**
+ * `pnpm bench [PART…] [--json] [--quick] [--rounds N] [--log-level L] [--redis tcp|unix]`: measures Remuda and its
+ * yardsticks in the same run on the same machine. Progress goes to standard error; the table, or with --json one
+ * object, to standard output.
+ */
+import { cpus } from 'node:os';
+import { parseArgs } from 'node:util';
+import { drain, images, live } from './parts/classifier.js';
+import { idle } from './parts/idle.js';
+import { overhead } from './parts/overhead.js';
+import type { PartContext } from './parts/part.js';
+import { recogniser, scale } from './parts/recogniser.js';
+import { type Report, reportTable } from './report.js';
+import { Ledger } from './rig/ledger.js';
+
+/** Name on the command line → how it is measured and where it stands in the report. */
+const PARTS = {
+  drain: { key: 'drain', run: drain },
+  live: { key: 'live', run: live },
+  images: { key: 'images', run: images },
+  recogniser: { key: 'recogniser', run: recogniser },
+  overhead: { key: 'overhead', run: overhead },
+  idle: { key: 'idle_latency', run: idle },
+  scale: { key: 'scale', run: scale },
+} as const satisfies Record<string, { key: keyof Report; run(context: PartContext): Promise<unknown> }>;
+type PartName = keyof typeof PARTS;
+
+const { values, positionals } = parseArgs({
+  // `pnpm bench -- drain` hands the dashes on.
+  args: process.argv.slice(2).filter((argument) => argument !== '--'),
+  allowPositionals: true,
+  options: {
+    json: { type: 'boolean', default: false },
+    quick: { type: 'boolean', default: false },
+    rounds: { type: 'string' },
+    'log-level': { type: 'string' },
+    redis: { type: 'string', default: 'tcp' },
+  },
+});
+
+const report = await measure(partNames(positionals));
+process.stdout.write(values.json ? `${JSON.stringify(report)}\n` : `${reportTable(report)}\n`);
+process.exitCode = report.ledger.lost + report.ledger.doubled === 0 ? 0 : 1;
+
+async function measure(names: readonly PartName[]): Promise<Report> {
+  const ledger = new Ledger();
+  const context: PartContext = {
+    quick: values.quick,
+    rounds: values.rounds ? Number(values.rounds) : values.quick ? 1 : 3,
+    ledger,
+    rig: { logLevel: values['log-level'], redisOver: values.redis === 'unix' ? 'unix' : 'tcp' },
+    log: (line) => process.stderr.write(`${line}\n`),
+  };
+  const [cpu] = cpus();
+  context.log(
+    `${cpus().length} × ${cpu?.model ?? 'unknown CPU'}, Node ${process.version}, Redis over ${context.rig.redisOver}`,
+  );
+  const figures: Record<string, unknown> = {};
+  for (const name of names) figures[PARTS[name].key] = await PARTS[name].run(context);
+  return { ...figures, ledger: ledger.counts };
+}
+
+function partNames(given: readonly string[]): PartName[] {
+  return given.length === 0 ? (Object.keys(PARTS) as PartName[]) : given.map(partNamed);
+}
+
+function partNamed(name: string): PartName {
+  const known = Object.keys(PARTS) as PartName[];
+  const found = known.find((part) => part === name || PARTS[part].key === name);
+  if (found) return found;
+  console.error(`unknown part "${name}": the parts are ${known.join(', ')}`);
+  process.exit(2);
+}

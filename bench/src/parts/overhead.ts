@@ -1,0 +1,63 @@
+/**
+ * overhead: small requests (16 floats, the identity model), one POST each, against raw BullMQ add + process with the
+ * same job options and the same number of jobs held at once. The client that sends is counted on neither side.
+ */
+import { type BullmqRate, measureBullmq } from '../bullmq/bullmq-side.js';
+import { Rig } from '../rig/rig.js';
+import { median, round } from '../rig/statistics.js';
+import { CONNECTIONS, type Measured, measureLive, type PartContext, showCpu, type Workload } from './part.js';
+
+export interface OverheadFigures {
+  cpu_us_per_request: number;
+  bullmq_cpu_us_per_job: number;
+  ratio: number;
+  requests_per_s: number;
+  bullmq_jobs_per_s: number;
+  cpu_us_by_process: Record<'api' | 'worker' | 'runner' | 'redis', number>;
+}
+
+/** Jobs that Remuda's worker holds of a model with 64 rows a batch and one instance: (2 × 1 + 2) × 64. */
+const WORK_CONCURRENCY = 256;
+const SENDERS = 2 * CONNECTIONS;
+
+export async function overhead(context: PartContext): Promise<OverheadFigures> {
+  const count = context.quick ? 4_000 : 20_000;
+  const workload: Workload = { model: 'identity-16', body: { kind: 'tensor', rowShape: [1, 16] }, count };
+  const rig = await Rig.start({ models: { tiny: ['identity-16'] }, ...context.rig });
+  const own: Measured[] = [];
+  const bullmq: BullmqRate[] = [];
+  try {
+    for (let i = 1; i <= context.rounds; i++) {
+      const yardstick = await measureBullmq({
+        count,
+        addConcurrency: SENDERS,
+        workConcurrency: WORK_CONCURRENCY,
+      });
+      const measured = await measureLive(rig, context.ledger, workload, SENDERS);
+      bullmq.push(yardstick);
+      own.push(measured);
+      context.log(
+        `overhead: round ${i}: BullMQ ${yardstick.cpuMicrosPerJob.toFixed(0)} us/job, ${yardstick.jobsPerS.toFixed(0)} jobs/s; remuda ${measured.rowsPerS.toFixed(0)} requests/s; ${showCpu(measured)}`,
+      );
+    }
+  } finally {
+    await rig.stop();
+  }
+  const total = median(own.map((measured) => measured.cpuMs.total)) * 1000;
+  const perJob = median(bullmq.map((rate) => rate.cpuMicrosPerJob));
+  const microsOf = (process: 'api' | 'worker' | 'runner' | 'redis'): number =>
+    round(median(own.map((measured) => measured.cpuMs[process])) * 1000, 0);
+  return {
+    cpu_us_per_request: round(total, 0),
+    bullmq_cpu_us_per_job: round(perJob, 0),
+    ratio: round(total / perJob, 3),
+    requests_per_s: round(median(own.map((measured) => measured.rowsPerS)), 0),
+    bullmq_jobs_per_s: round(median(bullmq.map((rate) => rate.jobsPerS)), 0),
+    cpu_us_by_process: {
+      api: microsOf('api'),
+      worker: microsOf('worker'),
+      runner: microsOf('runner'),
+      redis: microsOf('redis'),
+    },
+  };
+}

@@ -1,0 +1,84 @@
+/**
+ * The parts that compare rows a second with a raw loop: drain, live, images, recogniser. Both sides alternate within
+ * one run (raw, remuda, raw, remuda …), and of both the median over the rounds is taken.
+ */
+import { RawSide, type RawSideOptions } from '../raw/raw-side.js';
+import type { BenchModels } from '../rig/bench-models.js';
+import { Rig } from '../rig/rig.js';
+import { median, round } from '../rig/statistics.js';
+import { type Measured, type PartContext, showCpu } from './part.js';
+
+export interface ThroughputPlan {
+  name: string;
+  models: BenchModels;
+  raw: RawSideOptions;
+  remuda(rig: Rig): Promise<Measured>;
+}
+
+export interface ThroughputFigures {
+  rows_per_s: number;
+  raw_rows_per_s: number;
+  ratio: number;
+  batch_mean: number;
+  /** Two raw loops side by side, one thread each: stricter, and in no ratio. */
+  raw_parallel_rows_per_s: number;
+  /** Shape of the best raw loop. */
+  raw_best: { batch: number; threads: number };
+  /** CPU of the best raw loop for each row, and of Remuda for each request: what a busy machine changes least. */
+  raw_cpu_ms_per_row: number;
+  cpu_ms_per_request: Record<'api' | 'worker' | 'runner' | 'redis' | 'total', number>;
+}
+
+export async function compareThroughput(
+  plan: ThroughputPlan,
+  context: PartContext,
+): Promise<ThroughputFigures> {
+  const { name } = plan;
+  const raw = new RawSide(plan.raw);
+  for (const rate of await raw.sweep()) {
+    context.log(
+      `${name}: raw sweep, batch ${rate.batch} × ${rate.threads} threads: ${rate.rowsPerS.toFixed(1)} rows/s, CPU ${rate.cpuMsPerRow.toFixed(3)} ms/row`,
+    );
+  }
+  const rig = await Rig.start({ models: plan.models, ...context.rig });
+  try {
+    const rawRounds = [];
+    const rounds: Measured[] = [];
+    for (let i = 1; i <= context.rounds; i++) {
+      const rawRound = await raw.round();
+      const own = await plan.remuda(rig);
+      rawRounds.push(rawRound);
+      rounds.push(own);
+      context.log(
+        `${name}: round ${i}: raw ${rawRound.rowsPerS.toFixed(1)} (batch ${rawRound.best.batch} × ${rawRound.best.threads}; two loops ${rawRound.parallelRowsPerS.toFixed(1)}; CPU ${rawRound.best.cpuMsPerRow.toFixed(3)} ms/row), remuda ${own.rowsPerS.toFixed(1)} rows/s; ${showCpu(own)}`,
+      );
+    }
+    return summarise(rawRounds, rounds);
+  } finally {
+    await rig.stop();
+  }
+}
+
+function summarise(raw: Awaited<ReturnType<RawSide['round']>>[], own: Measured[]): ThroughputFigures {
+  const rows = median(own.map((measured) => measured.rowsPerS));
+  const rawRows = median(raw.map((measured) => measured.rowsPerS));
+  const typical = own.find((measured) => measured.rowsPerS === rows) as Measured;
+  const typicalRaw = raw.find((measured) => measured.rowsPerS === rawRows) as (typeof raw)[number];
+  const { api, worker, runner, redis, total } = typical.cpuMs;
+  return {
+    rows_per_s: round(rows, 1),
+    raw_rows_per_s: round(rawRows, 1),
+    ratio: round(rows / rawRows, 3),
+    batch_mean: round(typical.batchMean),
+    raw_parallel_rows_per_s: round(median(raw.map((measured) => measured.parallelRowsPerS)), 1),
+    raw_best: { batch: typicalRaw.best.batch, threads: typicalRaw.best.threads },
+    raw_cpu_ms_per_row: round(typicalRaw.best.cpuMsPerRow, 3),
+    cpu_ms_per_request: {
+      api: round(api, 3),
+      worker: round(worker, 3),
+      runner: round(runner, 3),
+      redis: round(redis, 3),
+      total: round(total, 3),
+    },
+  };
+}

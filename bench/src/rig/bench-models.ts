@@ -1,0 +1,52 @@
+/**
+ * A model repository for one bench: the real models that it needs, copied, with some lines of their model.yaml
+ * changed, and the tiny test models. Written into a temporary folder; the checkout's own models stay as they are.
+ */
+import { cp, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+export const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
+
+/** Lines to set in the model.yaml of a real model: `{ max_batch_size: '1' }`. */
+export type Overrides = Record<string, string>;
+
+export interface BenchModels {
+  /** Real models by name. */
+  real?: Record<string, Overrides>;
+  /** Names of test/models/make-models.mjs. */
+  tiny?: readonly string[];
+}
+
+export async function makeRepository(folder: string, { real = {}, tiny = [] }: BenchModels): Promise<void> {
+  await mkdir(folder, { recursive: true });
+  for (const [name, overrides] of Object.entries(real)) await copyModel(name, join(folder, name), overrides);
+  if (tiny.length > 0) await copyTiny(folder, tiny);
+}
+
+/** Path of the ONNX file of a real model, for the raw sides. */
+export function modelFile(name: string): string {
+  return join(ROOT, 'models', name, '1', 'model.onnx');
+}
+
+async function copyModel(name: string, target: string, overrides: Overrides): Promise<void> {
+  await cp(join(ROOT, 'models', name), target, { recursive: true, dereference: true });
+  const file = join(target, 'model.yaml');
+  let text = await readFile(file, 'utf8');
+  for (const [key, value] of Object.entries(overrides)) {
+    const line = new RegExp(`^${key}:.*$`, 'm');
+    text = line.test(text) ? text.replace(line, `${key}: ${value}`) : `${text}\n${key}: ${value}\n`;
+  }
+  await writeFile(file, text);
+}
+
+async function copyTiny(folder: string, names: readonly string[]): Promise<void> {
+  const all = `${folder}.tiny`;
+  const script = new URL('../../../test/models/make-models.mjs', import.meta.url).href;
+  const { makeTestModels } = (await import(script)) as {
+    makeTestModels(directory: string): Promise<string[]>;
+  };
+  await makeTestModels(all);
+  for (const name of names) await cp(join(all, name), join(folder, name), { recursive: true });
+  await rm(all, { recursive: true });
+}
