@@ -207,11 +207,11 @@ describe('a cancel', () => {
   });
 
   it('of a request that a worker holds but has not run keeps it from the model', async () => {
-    const blocking = await fleet.api.submit('slow', slow(30_000));
+    const blocking = await fleet.api.submit('slow', slow(80_000));
     await waitForStatus(blocking.body.request_id, 'running');
-    await fleet.api.submit('slow', slow(30_001));
+    await fleet.api.submit('slow', slow(80_001));
     const held = await fleet.api.submit('slow', slow(3));
-    await sleep(300);
+    await sleep(100);
     const cancel = await fleet.api.call<CancelAnswer>('DELETE', `/v1/requests/${held.body.request_id}`);
     expect(['stopped_before_run', 'removed_from_queue']).toContain(cancel.body.outcome);
     await fleet.api.record(blocking.body.request_id, 10);

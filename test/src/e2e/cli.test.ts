@@ -1,0 +1,344 @@
+/**
+ * `remuda` as people run it: real processes, a Redis of its own in a temporary project, and a look at what is left
+ * afterwards. Every process that `up` starts works in the temporary folder, so whatever is found there was left behind.
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { afterEach, describe, expect, it } from 'vitest';
+
+const checkout = fileURLToPath(new URL('../../../', import.meta.url));
+const remuda = join(checkout, 'apps/cli/bin/remuda.mjs');
+/** For a machine that runs other tests beside this one. */
+const UP_MS = 90_000;
+const GONE_MS = 20_000;
+const TEST_MS = 180_000;
+
+/** Where processes cannot be found by their folder there is nothing to look at. */
+const onLinux = process.platform === 'linux';
+
+interface Finished {
+  code: number | null;
+  out: string;
+  err: string;
+}
+
+class Cli {
+  out = '';
+  err = '';
+  readonly ended: Promise<number | null>;
+
+  constructor(readonly process: ChildProcess) {
+    process.stdout?.setEncoding('utf8').on('data', (text: string) => {
+      this.out += text;
+    });
+    process.stderr?.setEncoding('utf8').on('data', (text: string) => {
+      this.err += text;
+    });
+    this.ended = once(process, 'close').then(([code]) => code as number | null);
+  }
+
+  async finished(): Promise<Finished> {
+    return { code: await this.ended, out: this.out, err: this.err };
+  }
+
+  /** The address of the API, once `up` says that it is up. */
+  async url(): Promise<string> {
+    const deadline = Date.now() + UP_MS;
+    while (!this.err.includes('Remuda is up')) {
+      const over = this.process.exitCode !== null || Date.now() > deadline;
+      if (over) throw new Error(`up did not come up:\n${this.err}`);
+      await sleep(50);
+    }
+    return /API +(http\S+)/.exec(this.err)?.[1] as string;
+  }
+}
+
+let folder = '';
+
+function project(): string {
+  folder = mkdtempSync(join(realpathSync(tmpdir()), 'remuda-cli-'));
+  mkdirSync(join(folder, '.remuda'));
+  return folder;
+}
+
+/** Runs in the project, without what the user's or the test's own environment says of Redis and of the fleet. */
+function environment(more: NodeJS.ProcessEnv = {}): NodeJS.ProcessEnv {
+  const kept = Object.entries(process.env).filter(
+    ([name]) => name !== 'REDIS_URL' && (!name.startsWith('REMUDA_') || name === 'REMUDA_TEST_RUN'),
+  );
+  return { ...Object.fromEntries(kept), NO_COLOR: '1', ...more };
+}
+
+function start(args: string[], more: NodeJS.ProcessEnv = {}, input = ''): Cli {
+  const child = spawn(process.execPath, [remuda, ...args], {
+    cwd: folder,
+    env: environment(more),
+    detached: true,
+    stdio: ['pipe', 'pipe', 'pipe'],
+  });
+  child.stdin.end(input);
+  return new Cli(child);
+}
+
+function run(args: string[], more?: NodeJS.ProcessEnv, input?: string): Promise<Finished> {
+  return start(args, more, input).finished();
+}
+
+/** Up with one tiny model: ready soon. */
+async function startSmallFleet(workers = 1): Promise<Cli> {
+  const models = join(folder, 'models');
+  const { makeTestModels } = (await import(join(checkout, 'test/models/make-models.mjs'))) as {
+    makeTestModels(directory: string): Promise<string[]>;
+  };
+  await makeTestModels(models);
+  return start(['up', '--api-port', '0', '--workers', String(workers)], { REMUDA_WORKER_MODELS: 'add' });
+}
+
+/** Processes that work in the project or below: id → command line. */
+function processesInProject(): Map<number, string> {
+  const found = new Map<number, string>();
+  for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
+    try {
+      const cwd = readlinkSync(`/proc/${pid}/cwd`);
+      const command = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').join(' ').trim();
+      if (cwd === folder || cwd.startsWith(`${folder}/`)) found.set(Number(pid), command);
+    } catch {
+      // Gone while we looked, or a zombie.
+    }
+  }
+  return found;
+}
+
+async function leftBehind(): Promise<string[]> {
+  const deadline = Date.now() + GONE_MS;
+  while (processesInProject().size > 0 && Date.now() < deadline) await sleep(50);
+  return [...processesInProject().values()];
+}
+
+function pidOf(part: string): number {
+  const found = [...processesInProject()].find(([, command]) => command.includes(part));
+  if (!found)
+    throw new Error(`no process with ${part} among:\n${[...processesInProject().values()].join('\n')}`);
+  return found[0];
+}
+
+afterEach(() => {
+  if (onLinux) for (const pid of processesInProject().keys()) process.kill(pid, 'SIGKILL');
+  rmSync(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 });
+});
+
+describe('remuda up', () => {
+  it('answers every sample rightly, ends with 0, and leaves nothing behind', {
+    timeout: TEST_MS,
+  }, async () => {
+    project();
+    const models = join(checkout, 'models');
+    const { code, out, err } = await run([
+      'up',
+      '--once',
+      '--samples',
+      '--json',
+      '--api-port',
+      '0',
+      '--models',
+      models,
+    ]);
+    expect(err).toContain('ok    samples');
+    const { samples, summary } = JSON.parse(out);
+    expect(samples.filter((sample: { right: boolean }) => !sample.right)).toEqual([]);
+    expect(summary).toMatchObject({ right: 50, wrong: 0, first_answer_ms: expect.any(Number) });
+    const batches = samples.map((sample: { batch_rows: { max: number } }) => sample.batch_rows.max);
+    expect(Math.max(...batches)).toBeGreaterThan(1);
+    expect(code).toBe(0);
+    expect(readdirSync(join(folder, '.remuda/logs'))).toEqual(
+      expect.arrayContaining(['api.log', 'worker-1.log']),
+    );
+    if (onLinux) expect(await leftBehind()).toEqual([]);
+  });
+
+  it('ends with 1 when the models of the samples are not there', { timeout: TEST_MS }, async () => {
+    project();
+    mkdirSync(join(folder, 'models'));
+    const { code, out } = await run(['up', '--once', '--samples', '--json', '--api-port', '0']);
+    expect(JSON.parse(out).summary).toMatchObject({ right: 0, wrong: 50, first_answer_ms: null });
+    expect(JSON.parse(out).samples[0].answer).toMatch(/^model_not_found/);
+    expect(code).toBe(1);
+  });
+
+  it('says which child did not start and why, and ends with 1', { timeout: TEST_MS }, async () => {
+    project();
+    mkdirSync(join(folder, 'models'));
+    const { code, err } = await run(['up', '--once', '--api-port', '0'], { REMUDA_WORKER_LOCK_MS: 'long' });
+    expect(err).toMatch(/worker 1 ended with code 1; its log is \S+worker-1\.log, which says:/);
+    expect(err).toContain('REMUDA_WORKER_LOCK_MS');
+    expect(code).toBe(1);
+    if (onLinux) expect(await leftBehind()).toEqual([]);
+  });
+});
+
+describe.runIf(onLinux)('the end of remuda up', () => {
+  it('on Ctrl-C is orderly: exit code 0, and no process is left', { timeout: TEST_MS }, async () => {
+    project();
+    const up = await startSmallFleet(2);
+    await up.url();
+    const commands = [...processesInProject().values()].join('\n');
+    for (const part of ['producer-api', 'worker/dist', 'redis-server']) expect(commands).toContain(part);
+    up.process.kill('SIGINT');
+    expect(await up.ended).toBe(0);
+    expect(await leftBehind()).toEqual([]);
+  });
+
+  it('on a second Ctrl-C is immediate, and no process is left either', { timeout: TEST_MS }, async () => {
+    project();
+    const up = await startSmallFleet();
+    await up.url();
+    // A worker that hangs would hold up an orderly stop.
+    process.kill(pidOf('worker/dist'), 'SIGSTOP');
+    up.process.kill('SIGINT');
+    await sleep(500);
+    expect(up.process.exitCode).toBeNull();
+    up.process.kill('SIGINT');
+    expect(await up.ended).toBe(130);
+    expect(await leftBehind()).toEqual([]);
+  });
+
+  it('on Ctrl-C while it starts leaves no process', { timeout: TEST_MS }, async () => {
+    project();
+    const up = await startSmallFleet();
+    while (!up.err.includes('started Redis')) await sleep(10);
+    up.process.kill('SIGINT');
+    expect(await up.ended).toBe(130);
+    expect(await leftBehind()).toEqual([]);
+  });
+
+  it('by kill -9 leaves no process after a few seconds', { timeout: TEST_MS }, async () => {
+    project();
+    const up = await startSmallFleet();
+    await up.url();
+    up.process.kill('SIGKILL');
+    await up.ended;
+    expect(await leftBehind()).toEqual([]);
+  });
+
+  it('by kill -9 of the process that started it leaves none', { timeout: TEST_MS }, async () => {
+    project();
+    // As infra/setup/start.mjs does it.
+    const script = `require('node:child_process').spawn(process.execPath, process.argv.slice(1),
+      { detached: true, stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })`;
+    mkdirSync(join(folder, 'models'));
+    const starter = new Cli(
+      spawn(process.execPath, ['-e', script, remuda, 'up', '--api-port', '0'], {
+        cwd: folder,
+        env: environment(),
+        stdio: ['ignore', 'pipe', 'pipe'],
+      }),
+    );
+    await starter.url();
+    starter.process.kill('SIGKILL');
+    expect(await leftBehind()).toEqual([]);
+  });
+
+  it('comes with that of the API, with 1 and the reason', { timeout: TEST_MS }, async () => {
+    project();
+    const up = await startSmallFleet();
+    await up.url();
+    process.kill(pidOf('producer-api'), 'SIGKILL');
+    const { code, err } = await up.finished();
+    expect(err).toMatch(/API ended with SIGKILL; its log is \S+api\.log/);
+    expect(code).toBe(1);
+    expect(await leftBehind()).toEqual([]);
+  });
+});
+
+describe.runIf(onLinux)('a fleet under remuda up', () => {
+  it('gets a dead worker back, and answers the other commands', { timeout: TEST_MS }, async () => {
+    project();
+    const up = await startSmallFleet();
+    const url = ['--url', await up.url()];
+    process.kill(pidOf('worker/dist'), 'SIGKILL');
+    const deadline = Date.now() + UP_MS;
+    while (!up.err.includes('worker 1 is ready again') && Date.now() < deadline) await sleep(50);
+    expect(up.err).toContain('worker 1 ended with SIGKILL');
+
+    const inputs = ['--input', 'a=[[1,2,3,4]]', '--input', 'b=[[1,1,1,1]]'];
+    const answered = await run(['submit', 'add', ...inputs, '--wait', '60', '--json', ...url]);
+    expect(JSON.parse(answered.out)).toMatchObject({
+      status: 'succeeded',
+      outputs: { sum: { data: [2, 3, 4, 5] } },
+    });
+    expect(answered.code).toBe(0);
+
+    const id: string = JSON.parse(answered.out).request_id;
+    const saved = await run(['result', id, '--save', 'saved', ...url]);
+    expect(saved.out).toContain('sum [2, 3, 4, 5]');
+    expect(readdirSync(join(folder, 'saved')).sort()).toEqual(['result.json', 'sum.npy']);
+
+    const refused = await run(
+      ['submit', 'add', '-', ...url],
+      {},
+      '{"inputs": {"a": [[1, 2]], "b": 1}, "x": 1}',
+    );
+    expect(refused).toMatchObject({ code: 1, err: expect.stringContaining('invalid_request (422)') });
+    const unknown = await run(['submit', 'ad', ...inputs, ...url]);
+    expect(unknown).toMatchObject({ code: 1, err: expect.stringContaining('did you mean add') });
+    expect(await run(['result', 'req_unknown', ...url])).toMatchObject({ code: 1 });
+
+    const models = await run(['models', 'add', ...url]);
+    expect(models.out).toMatch(/takes +a +FP32 +\[N, 4\] +0/);
+    const fleet = await run(['fleet', ...url]);
+    expect(fleet.out).toMatch(/ready +ok +cpu +1 ready/);
+    const doctor = await run(['doctor', '--json', ...url]);
+    expect(JSON.parse(doctor.out).findings).toContainEqual(
+      expect.objectContaining({ check: 'api', status: 'ok', detail: expect.stringContaining('is ready') }),
+    );
+
+    up.process.kill('SIGTERM');
+    expect(await up.ended).toBe(0);
+  });
+});
+
+describe('remuda doctor', () => {
+  it('names each fault of a broken repository with its remedy, and ends with 1', {
+    timeout: TEST_MS,
+  }, async () => {
+    project();
+    const model = join(folder, 'models/broken');
+    mkdirSync(join(model, '1'), { recursive: true });
+    writeFileSync(join(model, 'model.yaml'), 'harness: onnx\nmax_batch: 4\n');
+    const corrupt = join(folder, 'models/corrupt');
+    mkdirSync(join(corrupt, '1'), { recursive: true });
+    writeFileSync(join(corrupt, 'model.yaml'), 'harness: onnx\n');
+    writeFileSync(join(corrupt, '1/model.onnx'), 'noise');
+
+    const { code, out } = await run(['doctor', '--load', '--url', 'http://127.0.0.1:1']);
+    expect(out).toMatch(/fail {2}model broken +broken\/model\.yaml:2: .*max_batch/);
+    expect(out).toMatch(/fail {2}model corrupt +.*not a valid ONNX file/);
+    expect(out).toMatch(/→ Correct it/);
+    expect(out).toMatch(/ok {4}native library/);
+    expect(out).toMatch(/warn {2}api +nothing answers at http:\/\/127\.0\.0\.1:1/);
+    expect(code).toBe(1);
+  });
+
+  it('is content with a repository that is whole', { timeout: TEST_MS }, async () => {
+    project();
+    const args = ['doctor', '--json', '--models', join(checkout, 'models'), '--url', 'http://127.0.0.1:1'];
+    const { code, out } = await run(args);
+    const { ok, findings } = JSON.parse(out);
+    expect(findings.filter((finding: { status: string }) => finding.status === 'fail')).toEqual([]);
+    expect({ ok, code }).toEqual({ ok: true, code: 0 });
+  });
+});
