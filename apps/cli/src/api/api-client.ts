@@ -45,7 +45,7 @@ export class UnreachableError extends CliError {
   constructor(url: string, cause: unknown) {
     super(
       `No API answers at ${url} (${networkReason(cause)}).\n` +
-        'Start one with `remuda up`, or give the address of another with --url or REMUDA_URL.',
+        'Start one with `remuda up` (npm start), or give the address of another with --url or REMUDA_URL.',
       EXIT.unreachable,
       { cause },
     );

@@ -23,7 +23,7 @@ const COLUMNS: readonly Column[] = [
   { title: 'models', shrinkTo: 8 },
   { title: 'rows/s', align: 'right' },
   { title: 'batch', align: 'right' },
-  { title: 'memory', align: 'right' },
+  { title: 'rss', align: 'right' },
 ];
 
 export function fleetLines({ workers }: Fleet, { colours, width }: Terminal): string[] {

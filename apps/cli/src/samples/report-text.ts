@@ -6,9 +6,9 @@ import type { SampleAnswer } from './sample-answer.js';
 import type { SampleReport } from './send-samples.js';
 
 const COLUMNS: readonly Column[] = [
-  { title: 'sample', shrinkTo: 12 },
-  { title: 'model', shrinkTo: 12 },
-  { title: 'answer', shrinkTo: 12 },
+  { title: 'sample', shrinkTo: 10 },
+  { title: 'model', shrinkTo: 10 },
+  { title: 'answer', shrinkTo: 10 },
   { title: 'score', align: 'right' },
   { title: 'batch', align: 'right' },
   { title: 'queue ms', align: 'right' },

@@ -1,0 +1,52 @@
+/** Answers of an API, whole and valid, for tests to vary. */
+export const at = '2026-01-01T00:00:00.000Z';
+const route = { device_class: 'cpu', lane: 'interactive', reasons: [] };
+export const record = {
+  request_id: 'req_1',
+  model: 'add',
+  version: '1',
+  status: 'queued',
+  tenant: 'default',
+  items: { total: 1, succeeded: 0, failed: 0 },
+  rows: 1,
+  metadata: { priority: 5 },
+  route,
+  attempts: 0,
+  error: null,
+  created_at: at,
+  started_at: null,
+  finished_at: null,
+  deadline_at: null,
+  expires_at: at,
+  trace_id: 't',
+  notices: ['no live worker serves the model'],
+  urls: { self: '/v1/requests/req_1', result: '/v1/requests/req_1/result', cancel: '/v1/requests/req_1' },
+};
+export const metrics = {
+  queue_ms: 1.25,
+  run_ms: 2,
+  total_ms: 1234.5,
+  batch_rows: 4,
+  batch_id: 'b',
+  worker_id: 'w',
+  device: 'cpu',
+  provider: 'cpu',
+};
+export const result = {
+  request_id: 'req_1',
+  model: 'add',
+  version: '1',
+  status: 'succeeded',
+  outputs: { sum: { datatype: 'FP32', shape: [1, 2], data: [3, 0.123456] } },
+  items: null,
+  error: null,
+  metrics,
+  model_extra: {},
+  route,
+  attempts: 1,
+  created_at: at,
+  started_at: at,
+  finished_at: at,
+  expires_at: at,
+  trace_id: 't',
+};
