@@ -18,6 +18,7 @@ import {
   type RunnerLog,
 } from './runner-life.js';
 import type { StoreAddress } from './runner-protocol.js';
+import { TurnQueue } from './turn-queue.js';
 
 export {
   type BatchOrder,
@@ -73,7 +74,7 @@ interface HeldModel {
   source: ModelSource;
   life: Deferred<RunnerLife>;
   reloading: boolean;
-  /** Batches that wait for it: after a death these models are loaded first. */
+  /** Batches that wait for it. */
   awaited: number;
 }
 
@@ -86,7 +87,8 @@ export class RunnerProcess implements Service, BatchExecutor {
   #state: RunnerState = 'starting';
   #restarts = 0;
   #uselessDeaths = 0;
-  #loads: Promise<unknown> = Promise.resolve();
+  /** One load at a time, so that a load that kills the process is known by name. */
+  readonly #loads = new TurnQueue();
   #cancelRestart: () => void = () => {};
   #stopping: Promise<void> | undefined;
 
@@ -159,8 +161,7 @@ export class RunnerProcess implements Service, BatchExecutor {
     await life.begin();
     this.#state = 'ready';
     this.#alive.resolve(life);
-    const mostAwaited = [...this.#models.values()].sort((a, b) => b.awaited - a.awaited);
-    for (const held of mostAwaited) this.#reload(held);
+    for (const held of this.#models.values()) this.#reload(held);
   }
 
   #lost(life: RunnerLife, end: RunnerEnd): void {
@@ -182,7 +183,8 @@ export class RunnerProcess implements Service, BatchExecutor {
   #reload(held: HeldModel): void {
     if (held.reloading) return;
     held.reloading = true;
-    this.#loadInTurn(held.source).then(
+    // What batches wait for is loaded first: a runner may hold many models.
+    this.#loadInTurn(held.source, () => held.awaited).then(
       ({ life }) => {
         held.reloading = false;
         if (life === this.#life) held.life.resolve(life);
@@ -201,11 +203,11 @@ export class RunnerProcess implements Service, BatchExecutor {
     this.#options.onModelLost?.(modelId, failure);
   }
 
-  /** One load at a time, so that a load that kills the process is known by name. */
-  #loadInTurn(source: ModelSource): Promise<{ life: RunnerLife; report: LoadReport }> {
-    const turn = this.#loads.then(() => this.#tryLoad(source));
-    this.#loads = turn.catch(() => {});
-    return turn;
+  #loadInTurn(
+    source: ModelSource,
+    rank: () => number = () => 0,
+  ): Promise<{ life: RunnerLife; report: LoadReport }> {
+    return this.#loads.take(rank, () => this.#tryLoad(source));
   }
 
   async #tryLoad(source: ModelSource): Promise<{ life: RunnerLife; report: LoadReport }> {
