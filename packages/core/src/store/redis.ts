@@ -25,7 +25,7 @@ const PROFILES: Record<RedisRole, RedisOptions> = {
     maxRetriesPerRequest: 0,
     autoResendUnfulfilledCommands: false,
   },
-  worker: { maxRetriesPerRequest: null, enableAutoPipelining: true },
+  worker: { maxRetriesPerRequest: null },
   runner: { maxRetriesPerRequest: null },
   subscriber: { maxRetriesPerRequest: null, autoResubscribe: true },
 };
@@ -51,14 +51,14 @@ export function connectRedis({ url, role, name, onError }: ConnectOptions): Redi
   const redis = new Redis(url.replace(/^unix:\/\//, ''), options);
   redis.on('error', onError);
   defineScripts(redis);
-  if (role === 'api') writeOncePerTick(redis);
+  if (role !== 'subscriber') writeOncePerTick(redis);
   return redis;
 }
 
 /**
  * Sends the commands of one tick in one write. ioredis has auto-pipelining for that, but it holds everything back
  * while a pipeline is under way: measured at 8 submits side by side it cost 159 µs of CPU for each, plain writes 102,
- * this 86 and less waiting.
+ * this 86 and less waiting; a worker's job 215 µs, 193 and 187.
  */
 function writeOncePerTick(redis: Redis): void {
   const send = redis.sendCommand;
