@@ -171,7 +171,7 @@ export class Worker implements Service {
     return new Liveness({
       clock: this.#clock,
       stallMs: this.#config.stallMs,
-      everyMs: LIVENESS_EVERY_MS,
+      everyMs: Math.min(LIVENESS_EVERY_MS, this.#config.stallMs / 2),
       facts: () => this.#progress(models),
       onChange: (reason) => {
         this.#metrics.workerHealthy.set({}, reason === null ? 1 : 0);

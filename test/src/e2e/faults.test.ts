@@ -25,11 +25,15 @@ afterEach(async () => {
 });
 afterAll(() => rmSync(models, { recursive: true, force: true }));
 
-async function start(workers = 1, served = 'slow,identity-fp32,crash-on-mark,fail-on-mark'): Promise<Fleet> {
+async function start(workers = 1, env: Record<string, string> = {}): Promise<Fleet> {
   fleet = await Fleet.start({
     models,
     workers,
-    env: { REMUDA_WORKER_MODELS: served, REMUDA_WORKER_LOCK_MS: String(LOCK_MS) },
+    env: {
+      REMUDA_WORKER_MODELS: 'slow,identity-fp32,crash-on-mark',
+      REMUDA_WORKER_LOCK_MS: String(LOCK_MS),
+      ...env,
+    },
   });
   return fleet;
 }
@@ -155,6 +159,23 @@ describe('a worker', () => {
     expect(tally(ended.values())).toEqual({ succeeded: 80 });
     expect((await (fleet as Fleet).api.fleet()).workers).toHaveLength(1);
   });
+});
+
+it('a worker with a backlog and no progress says so, with the reason, and that it is over', async () => {
+  const { api, workers } = await start(1, { REMUDA_WORKER_STALL_MS: '1000' });
+  const livez = async () => {
+    const response = await fetch(`${workers[0]?.url}/livez`);
+    return { status: response.status, text: await response.text() };
+  };
+  expect((await livez()).status).toBe(200);
+  await api.submit('slow', slow(2_300));
+  await sleep(2_000);
+  const stalled = await livez();
+  expect(stalled.status).toBe(503);
+  expect(stalled.text).toMatch(/slow@1 on cpu: 1 items in hand and no batch has come back for \d s/);
+  await api.settle(20);
+  await sleep(1_000);
+  expect((await livez()).status).toBe(200);
 });
 
 describe('Redis', () => {
