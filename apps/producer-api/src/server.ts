@@ -26,13 +26,17 @@ import { requestRoutes } from './routes/requests.js';
 import { resultRoutes } from './routes/results.js';
 import { registerTrace } from './trace.js';
 
+/** Longest time that a call may take to arrive: the largest body over a slow line. */
+const RECEIVE_TIMEOUT_MS = 300_000;
+
 export function createServer(deps: ServerDeps): FastifyInstance {
   const app = Fastify({
     // Our own log has one line for each event of a request's life; a line for each call would double it.
     logger: false,
     bodyLimit: deps.maxBodyBytes,
-    // Calls on a connection that stays open get our own 503, see refuseWhenClosing.
+    // Calls on a connection that stays open get our own 503, see refuseEarly.
     return503OnClosing: false,
+    requestTimeout: RECEIVE_TIMEOUT_MS,
     routerOptions: { maxParamLength: 200 },
     frameworkErrors: (error, request, reply) => sendProblem(error, request, reply, deps),
   });
@@ -41,8 +45,8 @@ export function createServer(deps: ServerDeps): FastifyInstance {
   app.setSerializerCompiler(() => JSON.stringify);
   app.setErrorHandler((error, request, reply) => sendProblem(error, request, reply, deps));
   registerTrace(app);
-  refuseWhenClosing(app, deps);
-  refuseEncodings(app);
+  refuseEarly(app, deps);
+  closeWell(app, deps);
   countCalls(app, deps);
   registerContentTypes(app, deps.maxBodyBytes);
   registerOpenapi(app);
@@ -97,8 +101,9 @@ function sendProblem(
   });
   if (request.routeOptions.config?.submits) tellRefusal(problem, error, request, deps);
   else if (problem.code === 'internal') tellInternal(error, request.traceId, deps.logger);
-  // What is left of a body that was too large is not read: the connection cannot be used again.
-  if (problem.status === 413) reply.header('connection', 'close');
+  // What is left of a body that was too large, or of a form, is not read: the connection cannot be used again.
+  const isForm = request.headers['content-type']?.startsWith('multipart/');
+  if (!request.raw.complete && (problem.status === 413 || isForm)) reply.header('connection', 'close');
   return reply.code(problem.status).headers(headers).type('application/problem+json').send(problem);
 }
 
@@ -119,31 +124,31 @@ function explained(error: unknown, request: FastifyRequest, { maxBodyBytes }: Se
   return error;
 }
 
-function refuseWhenClosing(app: FastifyInstance, { drain }: ServerDeps): void {
+function closeWell(app: FastifyInstance, { drain }: ServerDeps): void {
   // Waits are answered before Fastify waits for the calls under way.
   app.addHook('preClose', (done) => {
     drain.close();
     done();
   });
-  app.addHook('onRequest', (_request, reply, done) => {
+  // Node closes only connections that are idle when the closing begins; a call under way then is the last of its own.
+  app.addHook('onSend', (_request, reply, _payload, done) => {
     if (drain.draining) reply.header('connection', 'close');
-    if (drain.closing) done(new RemudaError('shutting_down', 'this server is stopping: ask another one'));
-    else done();
+    done();
   });
 }
 
-function refuseEncodings(app: FastifyInstance): void {
+/** What is refused before anything of it is read. */
+function refuseEarly(app: FastifyInstance, { drain }: ServerDeps): void {
   app.addHook('onRequest', ({ headers }, _reply, done) => {
     const encoding = headers['content-encoding'];
-    if (encoding === undefined || encoding === 'identity') done();
-    else
-      done(
-        new RemudaError(
-          'unsupported_media_type',
-          `expected a body without Content-Encoding, received ${encoding}`,
-        ),
-      );
+    if (drain.closing) done(new RemudaError('shutting_down', 'this server is stopping: ask another one'));
+    else if (encoding === undefined || encoding === 'identity') done();
+    else done(new RemudaError('unsupported_media_type', encodingRefused(encoding)));
   });
+}
+
+function encodingRefused(encoding: string): string {
+  return `expected a body without Content-Encoding, received ${encoding}`;
 }
 
 function countCalls(app: FastifyInstance, { metrics }: ServerDeps): void {

@@ -27,6 +27,8 @@ interface FilePart {
 
 /** Reads the whole form. @throws InvalidInputError; payload_too_large when all files together go over the limit */
 export async function parseMultipartBody(request: FastifyRequest, maxBytes: number): Promise<ParsedBody> {
+  const announced = Number(request.headers['content-length'] ?? 0);
+  if (announced > maxBytes) refuse([], `at most ${maxBytes} bytes`, `${announced}`, 'payload_too_large');
   const files: FilePart[] = [];
   let options: RequestOptions = {};
   let left = maxBytes;

@@ -16,7 +16,7 @@ const SCHEMA = {
   tags: ['requests'],
   summary: 'Send a request',
   description:
-    'The answer is 202 with the record as soon as the request is stored. With `Prefer: wait=s` the call is held until the request has ended (200, the result) or the time is up (202, the record).',
+    'The answer is 202 with the record as soon as the request is stored. With `Prefer: wait=s` the call is held until the request has ended (200, the result) or the time is up (202, the record). An input is a Tensor, or a bare value that takes its datatype from the signature and its shape from its nesting, where a missing batch axis means one row. An image is base64 or a data: URL.',
   params: z.object({ model: z.string().describe('Name of a model.') }),
   querystring: ImageQuery,
   response: {
