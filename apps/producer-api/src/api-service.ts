@@ -59,7 +59,7 @@ export class ApiService implements Service {
       maxQueueDepth: config.maxQueueDepth,
       clock,
     });
-    keepQueueGauges(metrics, this.#useCases);
+    keepQueueGauges(metrics, this.#useCases, this.#useCases.queues);
     this.#app = createServer({
       useCases: this.#useCases,
       ping: () => this.#ping(),

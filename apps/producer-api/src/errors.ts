@@ -64,7 +64,7 @@ export function toProblem(error: unknown, { traceId, instance }: ProblemContext)
 
 function findingOf(error: unknown): Finding {
   if (error instanceof MethodNotAllowedError) {
-    return { code: 'route_not_found', detail: error.message, status: 405, headers: { allow: error.allow } };
+    return { code: 'method_not_allowed', detail: error.message, headers: { allow: error.allow } };
   }
   if (error instanceof RemudaError) return fromRemudaError(error);
   if (error instanceof InvalidInputError) return fromViolations(error.code, error.violations);

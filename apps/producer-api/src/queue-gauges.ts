@@ -1,16 +1,32 @@
-/** Depth of each queue, asked of Redis just before the metrics are read: whoever scales workers looks at these. */
+/**
+ * Depth of each queue and age of its head, asked of Redis just before the metrics are read: whoever scales workers
+ * looks at these.
+ */
 import type { Metrics } from '@remuda/core/observability/metrics';
+import type { JobQueues } from '@remuda/core/queue/job-queue';
 import type { RequestUseCases } from '@remuda/core/requests/submission';
 
-export function keepQueueGauges(metrics: Metrics, useCases: Pick<RequestUseCases, 'models'>): void {
+export function keepQueueGauges(
+  metrics: Metrics,
+  useCases: Pick<RequestUseCases, 'models'>,
+  queues: Pick<JobQueues, 'of'>,
+): void {
   metrics.refreshBefore(async () => {
     const models = await useCases.models();
     metrics.queueDepth.reset();
-    for (const { name, queues } of models) {
-      for (const { device_class, lane, waiting, active } of queues) {
-        metrics.queueDepth.set({ model: name, device_class, lane, state: 'waiting' }, waiting);
-        metrics.queueDepth.set({ model: name, device_class, lane, state: 'active' }, active);
-      }
-    }
+    metrics.queueOldestAge.reset();
+    const partitions = models.flatMap(({ name, queues: known }) =>
+      known.map((queue) => ({ model: name, ...queue })),
+    );
+    await Promise.all(
+      partitions.map(async ({ model, device_class, lane, waiting, active }) => {
+        metrics.queueDepth.set({ model, device_class, lane, state: 'waiting' }, waiting);
+        metrics.queueDepth.set({ model, device_class, lane, state: 'active' }, active);
+        const oldestAt =
+          waiting > 0 ? await queues.of({ model, deviceClass: device_class, lane }).oldestAt() : null;
+        const age = oldestAt === null ? 0 : Math.max(0, Date.now() - oldestAt) / 1000;
+        metrics.queueOldestAge.set({ model, device_class, lane }, age);
+      }),
+    );
   });
 }

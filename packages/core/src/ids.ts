@@ -1,5 +1,5 @@
 /** Every identifier of Remuda is made here. */
-import { randomBytes } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import { customAlphabet } from 'nanoid';
 
 const ALPHABET = '0123456789abcdefghijklmnopqrstuvwxyz';
@@ -14,11 +14,8 @@ export const newBatchId = (): string => `bat_${eight()}${eight()}`;
 export const newWorkerId = (host: string, pid: number): string =>
   `${host.replace(/[^A-Za-z0-9-]/g, '-').slice(0, 40)}-${pid}-${eight()}`;
 
-/** A W3C trace id: 16 random bytes in hex, never all zero. */
-export const newTraceId = (): string =>
-  randomBytes(16)
-    .toString('hex')
-    .replace(/^0{32}$/, '1'.padStart(32, '0'));
+/** A W3C trace id: 32 hex digits, 122 bits of them random. A UUID draws from a pool, which randomBytes does not. */
+export const newTraceId = (): string => randomUUID().replaceAll('-', '');
 
 /** The trace id of a W3C traceparent header (version 00), or undefined when it is none. */
 export function traceIdOf(traceparent: string | undefined): string | undefined {

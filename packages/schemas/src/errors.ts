@@ -50,6 +50,7 @@ export const ERROR_CATALOGUE = {
   },
   // Things that are not there, or not in a fitting state
   route_not_found: { status: 404, retryable: false, sentence: 'There is no such route.' },
+  method_not_allowed: { status: 405, retryable: false, sentence: 'The route is not asked with this method.' },
   model_not_found: { status: 404, retryable: false, sentence: 'No model of that name is in the repository.' },
   version_not_found: { status: 404, retryable: false, sentence: 'The model has no such version.' },
   request_not_found: {

@@ -22,7 +22,7 @@ interface SourceFile {
 
 function sources(folder: string): SourceFile[] {
   return readdirSync(join(root, folder, 'src'), { recursive: true, encoding: 'utf8' })
-    .filter((name) => name.endsWith('.ts') && !name.endsWith('.test.ts'))
+    .filter((name) => name.endsWith('.ts') && !/\.(test|fixture)\.ts$/.test(name))
     .map((name) => {
       const path = join(folder, 'src', name);
       const text = readFileSync(join(root, path), 'utf8');

@@ -24,7 +24,7 @@ export function buildSignature(
     batchable,
     max_batch_size: batchable ? config.max_batch_size : 1,
     padding: config.padding,
-    parameters_schema: definition.parameters ? z.toJSONSchema(definition.parameters) : null,
+    parameters_schema: definition.parameters ? z.toJSONSchema(definition.parameters, { io: 'input' }) : null,
     streams: false,
     affinity: config.affinity,
   });

@@ -73,7 +73,7 @@ export const METRICS = {
   queueOldestAge: {
     name: 'remuda_queue_oldest_age_seconds',
     kind: 'gauge',
-    help: 'Age of the oldest job that waits; 0 when none does.',
+    help: 'Age of the job that would be taken next; 0 when none waits.',
     labels: PARTITION,
   },
   queueWait: {

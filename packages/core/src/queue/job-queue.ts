@@ -136,6 +136,13 @@ export class JobQueue {
     return { waiting, active: counts.active ?? 0 };
   }
 
+  /** Unix milliseconds of the job that would be taken next (bounded: one of each kind is looked at); null: none waits. */
+  async oldestAt(): Promise<number | null> {
+    const heads = await this.#queue.getJobs(['waiting', 'prioritized'], 0, 0, true);
+    const times = heads.flatMap((job) => job?.data.acceptedAt ?? []);
+    return times.length > 0 ? Math.min(...times) : null;
+  }
+
   close(): Promise<void> {
     return this.#queue.close();
   }

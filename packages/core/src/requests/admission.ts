@@ -26,7 +26,8 @@ export interface AdmissionOptions {
 interface Depth {
   waiting: number;
   askedAt: number;
-  asking: Promise<void> | undefined;
+  /** Resolves with whether it was answered. */
+  asking: Promise<boolean> | undefined;
 }
 
 export class Admission {
@@ -49,7 +50,7 @@ export class Admission {
 
   /**
    * Lets one request in, and counts it. Only the first one of a partition waits, until its depth is known.
-   * @throws RemudaError over_capacity, store_full, shutting_down
+   * @throws RemudaError over_capacity, store_full, shutting_down, store_unavailable
    */
   async admit(partition: Partition): Promise<void> {
     if (this.#stopping) throw new RemudaError('shutting_down', 'this server is stopping: ask another one');
@@ -64,7 +65,8 @@ export class Admission {
     if (now - depth.askedAt >= FRESH_MS) {
       const first = depth.askedAt === 0;
       depth.asking ??= this.#askDepth(partition, depth);
-      if (first) await depth.asking;
+      // Not gone on without an answer: the store would be asked next, and two waits are too long for one caller.
+      if (first && !(await depth.asking)) throw unanswered();
     }
     const { maxQueueDepth } = this.#options;
     if (depth.waiting >= maxQueueDepth) {
@@ -77,12 +79,14 @@ export class Admission {
     depth.waiting++;
   }
 
-  async #askDepth(partition: Partition, depth: Depth): Promise<void> {
+  async #askDepth(partition: Partition, depth: Depth): Promise<boolean> {
     try {
       depth.waiting = (await this.#options.queues.of(partition).depth()).waiting;
       depth.askedAt = this.#clock.now();
+      return true;
     } catch {
       // Whether Redis is there is for the store to find out, a moment later, and to say.
+      return false;
     } finally {
       depth.asking = undefined;
     }
@@ -112,4 +116,8 @@ export class Admission {
     const share = most > 0 ? used / most : 0;
     this.#fullAt = share >= FULL_SHARE ? share : null;
   }
+}
+
+function unanswered(): RemudaError {
+  return new RemudaError('store_unavailable', 'Redis did not say how deep the queue is');
 }

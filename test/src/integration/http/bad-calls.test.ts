@@ -13,7 +13,15 @@ describe('a bad call', () => {
   it.each<[string, string, string, Record<string, string>, number, string, string | undefined]>([
     ['an unknown model', 'POST', '/v1/models/row/requests', {}, 404, 'model_not_found', undefined],
     ['an unknown route', 'GET', '/v2/requests', {}, 404, 'route_not_found', undefined],
-    ['a method that a route does not have', 'PUT', '/v1/requests/abc', {}, 405, 'route_not_found', undefined],
+    [
+      'a method that a route does not have',
+      'PUT',
+      '/v1/requests/abc',
+      {},
+      405,
+      'method_not_allowed',
+      undefined,
+    ],
     ['an unknown request', 'GET', '/v1/requests/req_nobody', {}, 404, 'request_not_found', undefined],
     ['an id that none can have', 'GET', '/v1/requests/0%3A%7B%7D', {}, 404, 'request_not_found', undefined],
     [
