@@ -27,15 +27,20 @@ export interface ProcessJobDeps {
   giveUp(requestId: string, error: ItemError): Promise<void>;
 }
 
-/** Where a version is not loaded here, another worker may have it: how long the job waits before the next look. */
-const NOT_SERVED_DELAY_MS = 1_000;
+/** Where a version is not loaded here another worker may have it: the job waits before the next look, ever longer. */
+const NOT_SERVED_DELAY_MS = { first: 500, most: 30_000 };
 
 export async function processJob(job: TakenJob, deps: ProcessJobDeps): Promise<void> {
-  logPickUp(job, deps);
   const served = deps.servedModel(job.partition.model, job.ticket.version);
-  if (!served) throw await job.handBack(NOT_SERVED_DELAY_MS);
+  if (!served) throw await job.handBack(notServedDelay(job));
+  logPickUp(job, deps);
   const ends = await Promise.all(itemsOf(job, deps.now()).map((item) => served.submit(item)));
   await settle(job, ends, deps);
+}
+
+function notServedDelay({ token, ticket }: TakenJob): number {
+  const { first, most } = NOT_SERVED_DELAY_MS;
+  return Math.min(most, first * 2 ** Math.min(16, token - ticket.tokenBase - 1));
 }
 
 function logPickUp({ ticket, partition, token }: TakenJob, { life, workerId }: ProcessJobDeps): void {

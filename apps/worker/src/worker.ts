@@ -51,6 +51,7 @@ export class Worker implements Service {
   #machine: Machine | undefined;
   #models: ModelHost | undefined;
   #liveness: Liveness | undefined;
+  #heartbeats: HeartbeatWriter | undefined;
   #services: ServiceGroup | undefined;
   #state: WorkerHeartbeat['state'] = 'starting';
 
@@ -58,7 +59,8 @@ export class Worker implements Service {
     this.#config = config;
     this.#logger = logger.child({ worker_id: config.workerId });
     this.#clock = clock;
-    this.#life = lifeLog(this.#logger);
+    // Not the child: life events name their worker themselves where it matters.
+    this.#life = lifeLog(logger);
     this.#startedAt = clock.now();
     this.#rates = new RateMeter(clock);
     this.#redis = connectRedis({
@@ -93,11 +95,13 @@ export class Worker implements Service {
     const models = this.#newModelHost(this.#machine);
     this.#models = models;
     this.#liveness = this.#newLiveness(models);
+    const heartbeats = this.#newHeartbeats();
+    this.#heartbeats = heartbeats;
     this.#services = new ServiceGroup(
       'worker',
       [
         this.#health,
-        this.#newHeartbeats(),
+        heartbeats,
         models,
         this.#liveness,
         ...(this.#config.sweeper ? [this.#newSweeper()] : []),
@@ -106,11 +110,14 @@ export class Worker implements Service {
     );
     await this.#services.start();
     if (this.#state === 'starting') this.#state = 'ready';
+    await heartbeats.beat();
     this.#logger.info({ health: this.#health.url, models: models.served.length }, 'worker ready');
   }
 
   async stop(): Promise<void> {
     this.#state = 'draining';
+    // Told at once: no request is routed here while what is under way is finished.
+    await this.#heartbeats?.beat().catch((error: Error) => this.#redisError(error));
     await this.#services?.stop();
     await this.#queues.close();
     closeRedis(this.#redis);

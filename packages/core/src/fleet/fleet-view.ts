@@ -11,6 +11,7 @@ import { readFleet } from './heartbeats.js';
 import { Repeat } from './repeat.js';
 
 const REFRESH_EVERY_MS = 1_500;
+const CATCH_UP_MS = 250;
 
 export interface FleetViewOptions {
   redis: Redis;
@@ -28,6 +29,7 @@ export class FleetView implements Service {
   readonly #repeat: Repeat;
   #workers: readonly WorkerHeartbeat[] = [];
   #classes = new Map<string, ReadonlySet<DeviceClass>>();
+  #refreshedAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: FleetViewOptions) {
     const { clock = systemClock, everyMs = REFRESH_EVERY_MS, onError } = options;
@@ -47,9 +49,24 @@ export class FleetView implements Service {
     return this.#workers;
   }
 
-  /** Device classes on which a live worker that takes new work has the model, or is loading it. */
-  liveClasses(model: string): ReadonlySet<DeviceClass> {
-    return this.#classes.get(model) ?? NONE;
+  /** Device classes on which a live worker that takes new work has the model (that version of it), or is loading it. */
+  liveClasses(model: string, version?: string): ReadonlySet<DeviceClass> {
+    return this.#classes.get(version === undefined ? model : `${model}@${version}`) ?? NONE;
+  }
+
+  /**
+   * Looks at Redis now, unless the view is hardly older than that, and for no longer than a moment: for who is about
+   * to say that there is no worker, when one may just have come.
+   */
+  async catchUp(): Promise<void> {
+    const { clock = systemClock, onError } = this.#options;
+    if (clock.now() - this.#refreshedAt < CATCH_UP_MS) return;
+    let cancel = (): void => {};
+    const moment = new Promise<void>((resolve) => {
+      cancel = clock.after(CATCH_UP_MS, resolve);
+    });
+    await Promise.race([this.refresh().catch(onError), moment]);
+    cancel();
   }
 
   /** What each live worker says about a model. */
@@ -62,21 +79,25 @@ export class FleetView implements Service {
   async refresh(): Promise<void> {
     const { redis, keys } = this.#options;
     if (redis.status !== 'ready') return;
+    this.#refreshedAt = (this.#options.clock ?? systemClock).now();
     this.#workers = await readFleet(redis, keys);
     this.#classes = classesByModel(this.#workers);
   }
 }
 
+/** By model, and by model@version. */
 function classesByModel(workers: readonly WorkerHeartbeat[]): Map<string, ReadonlySet<DeviceClass>> {
   const found = new Map<string, Set<DeviceClass>>();
   for (const worker of workers) {
     if (worker.state === 'draining') continue;
-    for (const { model, state, device } of worker.models) {
+    for (const { model, version, state, device } of worker.models) {
       const deviceClass = device.split(':')[0] as DeviceClass;
       if ((state !== 'ready' && state !== 'loading') || !DEVICE_CLASSES.includes(deviceClass)) continue;
-      const classes = found.get(model);
-      if (classes) classes.add(deviceClass);
-      else found.set(model, new Set([deviceClass]));
+      for (const key of [model, `${model}@${version}`]) {
+        const classes = found.get(key);
+        if (classes) classes.add(deviceClass);
+        else found.set(key, new Set([deviceClass]));
+      }
     }
   }
   return found;

@@ -262,7 +262,7 @@ function entryOf(
   const offered = local ? local.versions.map(({ version }) => version) : [...published.keys()];
   const versions = offered.sort((a, b) => Number(a) - Number(b));
   // A new version takes traffic once a worker has it; before that the highest one that had been served does.
-  const served = versions.findLast((version) => published.has(version));
+  const served = versions.findLast((version) => published.get(version)?.by === 'worker');
   return { name, local, published, versions, defaultVersion: served ?? local?.defaultVersion ?? null };
 }
 

@@ -9,6 +9,8 @@ import type { Redis } from '../store/redis.js';
 export interface Published {
   signature: ModelSignature;
   config: HarnessConfig;
+  /** Only what a worker has loaded takes traffic by default; a reader has merely looked at the file. */
+  by: 'worker' | 'reader';
 }
 
 /** For the worker, each time a version is loaded: the last one that loaded it is right. */
@@ -17,8 +19,9 @@ export async function publishSignature(
   keys: Keys,
   signature: ModelSignature,
   config: HarnessConfig,
+  by: Published['by'] = 'worker',
 ): Promise<void> {
-  const published: Published = { signature, config };
+  const published: Published = { signature, config, by };
   await redis.hset(keys.signatures(), fieldOf(signature.model, signature.version), JSON.stringify(published));
 }
 
@@ -58,7 +61,7 @@ export class PublishedSignatures {
     const field = fieldOf(signature.model, signature.version);
     const now = await this.#redis.hget(this.#keys.signatures(), field);
     if (now === (this.#texts[field] ?? null)) {
-      await publishSignature(this.#redis, this.#keys, signature, config);
+      await publishSignature(this.#redis, this.#keys, signature, config, 'reader');
     }
   }
 }

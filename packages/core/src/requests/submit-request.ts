@@ -37,7 +37,7 @@ export interface SubmitDeps {
   guard: StoreGuard;
   admission: Admission;
   withdrawals: Withdrawals;
-  fleet: Pick<FleetView, 'liveClasses'>;
+  fleet: Pick<FleetView, 'liveClasses' | 'catchUp'>;
   catalogue: {
     known(model: string, version: string | undefined): ModelSignature | undefined;
     signatureOf(model: string, version?: string): Promise<ModelSignature>;
@@ -86,8 +86,10 @@ export class RequestSubmitter {
     const { model, options } = submission;
     const signature =
       catalogue.known(model, options.version) ?? (await catalogue.signatureOf(model, options.version));
-    const { route, partition, notices } = this.#resolveRoute(submission, signature);
     if (!guard.ready) await guard.run(async () => {});
+    const { fleet } = this.#deps;
+    if (fleet.liveClasses(model, signature.version).size === 0) await fleet.catchUp();
+    const { route, partition, notices } = this.#resolveRoute(submission, signature);
     await admission.admit(partition);
     const now = clock.now();
     const acceptance = prepareRequest({
@@ -104,9 +106,9 @@ export class RequestSubmitter {
 
   #resolveRoute(
     { model, options, lane }: Submission,
-    { affinity }: ModelSignature,
+    { affinity, version }: ModelSignature,
   ): { route: Route; partition: Partition; notices: string[] } {
-    const liveClasses = this.#deps.fleet.liveClasses(model);
+    const liveClasses = this.#deps.fleet.liveClasses(model, version);
     const route = routeRequest({ requested: options.device, affinity, liveClasses, lane });
     const deviceClass = route.device_class as DeviceClass;
     const notices = liveClasses.has(deviceClass) ? NOTICES_NONE : [NO_WORKER];

@@ -120,13 +120,18 @@ it('reads the file anew where what was published belongs to a former one that no
 });
 
 it('sends traffic to a new version once it is served, and before that to the former', async () => {
-  await rig.cases.signatureOf('local');
+  const served = await rig.cases.signatureOf('local');
+  await publishSignature(rig.redis, rig.keys, served, config);
   addVersion('local', '2');
   await until('the new version is listed', async () =>
     (await rig.cases.model('local')).versions.includes('2'),
   );
   expect((await rig.cases.signatureOf('local')).version).toBe('1');
+  // That somebody has asked for it, so that its file was read, does not make it served.
   const { digest } = await rig.cases.signatureOf('local', '2');
+  await rig.cases.signatureOf('local', '2');
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  expect((await rig.cases.signatureOf('local')).version).toBe('1');
   await publishSignature(rig.redis, rig.keys, signature({ model: 'local', version: '2', digest }), config);
   await until('it is served', async () => (await rig.cases.signatureOf('local')).version === '2');
 });
