@@ -15,12 +15,18 @@ export const JOB_OPTIONS = {
 export interface AddJob {
   url: string;
   count: number;
+  /** Jobs that are added and worked off before anything is timed. */
+  warmup: number;
   /** Adds under way at once. */
   concurrency: number;
+  /** Processes whose CPU time counts too: Redis and the worker. */
+  pids: readonly number[];
 }
 
 export interface AddAnswer {
+  /** Unix milliseconds of the first timed add, and of the time when no job was left. */
   startedAt: number;
-  /** CPU of the adding process over its adds, in microseconds: Redis and the worker are read from outside. */
+  endedAt: number;
+  /** CPU of the adding process and of `pids` in that time, in microseconds. */
   cpuMicros: number;
 }

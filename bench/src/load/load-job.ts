@@ -29,6 +29,8 @@ export interface LoadAnswer {
   /** Unix milliseconds of the first call and the last answer. */
   startedAt: number;
   endedAt: number;
+  /** CPU of the sending process, in microseconds. */
+  cpuMicros: number;
   /** Milliseconds of each call. */
   latencies: number[];
 }

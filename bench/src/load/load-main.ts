@@ -21,11 +21,21 @@ serveTask<LoadJob, LoadAnswer>(generate);
 
 async function generate(job: LoadJob): Promise<LoadAnswer> {
   const bodies = await makeBodies(job.body);
-  const answer: LoadAnswer = { ids: [], refused: 0, startedAt: Date.now(), endedAt: 0, latencies: [] };
+  const answer: LoadAnswer = {
+    ids: [],
+    refused: 0,
+    startedAt: Date.now(),
+    endedAt: 0,
+    cpuMicros: 0,
+    latencies: [],
+  };
+  const cpu = process.cpuUsage();
   let sent = 0;
   const take = (): Sendable | undefined => (sent < job.count ? bodies[sent++ % bodies.length] : undefined);
   await Promise.all(Array.from({ length: job.connections }, () => drive(job, take, answer)));
   answer.endedAt = Date.now();
+  const { user, system } = process.cpuUsage(cpu);
+  answer.cpuMicros = user + system;
   return answer;
 }
 

@@ -5,7 +5,8 @@
 import { type BullmqRate, measureBullmq } from '../bullmq/bullmq-side.js';
 import { Rig } from '../rig/rig.js';
 import { median, round } from '../rig/statistics.js';
-import { CONNECTIONS, type Measured, measureLive, type PartContext, showCpu, type Workload } from './part.js';
+import { showUse } from './meter.js';
+import { CONNECTIONS, type Measured, measureLive, type PartContext, type Workload } from './part.js';
 
 export interface OverheadFigures {
   cpu_us_per_request: number;
@@ -37,7 +38,7 @@ export async function overhead(context: PartContext): Promise<OverheadFigures> {
       bullmq.push(yardstick);
       own.push(measured);
       context.log(
-        `overhead: round ${i}: BullMQ ${yardstick.cpuMicrosPerJob.toFixed(0)} us/job, ${yardstick.jobsPerS.toFixed(0)} jobs/s; remuda ${measured.rowsPerS.toFixed(0)} requests/s; ${showCpu(measured)}`,
+        `overhead: round ${i}: BullMQ ${yardstick.cpuMicrosPerJob.toFixed(0)} us/job, ${yardstick.jobsPerS.toFixed(0)} jobs/s; remuda ${measured.rowsPerS.toFixed(0)} requests/s; ${showUse(measured)}`,
       );
     }
   } finally {

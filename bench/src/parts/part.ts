@@ -3,8 +3,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { StoredRecord } from '@remuda/core/store/stored-record';
 import { type LoadBody, sendLoad } from '../load/load-job.js';
 import type { Ledger } from '../rig/ledger.js';
-import { batchMeanOf } from '../rig/metrics-text.js';
-import { type CpuUse, cpuBetween, type Rig, type RigOptions, type WorkerOptions } from '../rig/rig.js';
+import type { Rig, RigOptions, WorkerOptions } from '../rig/rig.js';
+import { type ResourceUse, startMeter } from './meter.js';
 
 export interface PartContext {
   /** Fewer requests and a single round: to see that it works, not to be quoted. */
@@ -23,100 +23,86 @@ export interface Workload {
   count: number;
 }
 
-export interface Measured {
+export interface Measured extends ResourceUse {
   rowsPerS: number;
-  batchMean: number;
-  /** Milliseconds of CPU for each request. */
-  cpuMs: CpuUse & { total: number };
 }
 
 /** Connections of a load generator that fills a backlog or keeps the API busy. */
 export const CONNECTIONS = 24;
+/** Share of the workload that new workers run before anything is timed: raw loops are warm too. */
+const WARMUP_SHARE = 0.1;
 const LOOK_EVERY_MS = 20;
 const STUCK_AFTER_MS = 120_000;
 
-/** A backlog is built while no worker runs; workers come up warm; the clock runs from first pick-up to last outcome. */
+/**
+ * A backlog is built while the queue is held; then it is let go, and the clock runs from the first pick-up to the last
+ * outcome. Workers are started, and warmed with a tenth of the workload, where none run yet.
+ */
 export async function measureBacklog(
   rig: Rig,
   ledger: Ledger,
-  { model, body, count }: Workload,
+  workload: Workload,
   workers: readonly WorkerOptions[] = [{}],
 ): Promise<Measured> {
-  const { ids } = await sendLoad({
-    url: rig.apiUrl,
-    model,
-    body,
-    count,
-    connections: CONNECTIONS,
-    waitS: 0,
-    pauseMs: 0,
-  });
-  await rig.hold(model, true);
-  await Promise.all(workers.map((options) => rig.startWorker({ models: [model], ...options })));
-  const before = rig.cpu();
-  await rig.hold(model, false);
+  if (rig.workerUrls.length === 0) await warmUp(rig, ledger, workload, workers);
+  await rig.hold(workload.model, true);
+  const { ids } = await sendLoad(loadJob(rig, workload));
+  const stopMeter = await startMeter(rig);
+  await rig.hold(workload.model, false);
   await untilNoneOpen(rig);
-  const used = cpuBetween(before, rig.cpu());
-  const records = await ledger.check(rig, ids);
+  const use = await stopMeter(workload.count);
+  const records = await settle(rig, ledger, ids);
   const startedAt = Math.min(...records.map((record) => record.startedAt ?? Number.POSITIVE_INFINITY));
-  return finish(rig, ledger, { records, startedAt, used, count });
+  return { ...use, rowsPerS: rateOf(records, startedAt) };
 }
 
 /** A client sends over HTTP while the worker drains; the clock runs from the first call to the last outcome. */
 export async function measureLive(
   rig: Rig,
   ledger: Ledger,
-  { model, body, count }: Workload,
+  workload: Workload,
   connections = CONNECTIONS,
 ): Promise<Measured> {
-  await rig.startWorker({ models: [model] });
-  const before = rig.cpu();
-  const job = { url: rig.apiUrl, model, body, count, connections, waitS: 0, pauseMs: 0 };
-  const { ids, startedAt } = await sendLoad(job);
+  if (rig.workerUrls.length === 0) await warmUp(rig, ledger, workload, [{}]);
+  const stopMeter = await startMeter(rig);
+  const { ids, startedAt, cpuMicros } = await sendLoad(loadJob(rig, workload, connections));
   await untilNoneOpen(rig);
-  const used = cpuBetween(before, rig.cpu());
-  const records = await ledger.check(rig, ids);
-  return finish(rig, ledger, { records, startedAt, used, count });
+  const use = await stopMeter(workload.count, cpuMicros);
+  const records = await settle(rig, ledger, ids);
+  return { ...use, rowsPerS: rateOf(records, startedAt) };
 }
 
-interface Round {
-  records: readonly StoredRecord[];
-  startedAt: number;
-  used: CpuUse & { total: number };
-  count: number;
-}
-
-async function finish(
+async function warmUp(
   rig: Rig,
   ledger: Ledger,
-  { records, startedAt, used, count }: Round,
-): Promise<Measured> {
-  requireSuccess(records);
-  const endedAt = Math.max(...records.map((record) => record.finishedAt ?? 0));
-  const rows = records.reduce((sum, record) => sum + record.document.rows, 0);
-  const batchMean = await batchMeanOf(rig.workerUrls);
-  await ledger.countFenced(rig);
-  if (process.env.REMUDA_BENCH_PROF) process.stderr.write(`${await rig.commandStats()}\n`);
-  await rig.stopWorkers();
-  await rig.forgetRequests();
-  const perRequest = (micros: number): number => micros / 1000 / count;
-  return {
-    rowsPerS: rows / ((endedAt - startedAt) / 1000),
-    batchMean,
-    cpuMs: {
-      api: perRequest(used.api),
-      worker: perRequest(used.worker),
-      runner: perRequest(used.runner),
-      redis: perRequest(used.redis),
-      total: perRequest(used.total),
-    },
-  };
+  workload: Workload,
+  workers: readonly WorkerOptions[],
+): Promise<void> {
+  await Promise.all(workers.map((options) => rig.startWorker({ models: [workload.model], ...options })));
+  const count = Math.ceil(workload.count * WARMUP_SHARE);
+  const { ids } = await sendLoad(loadJob(rig, { ...workload, count }));
+  await untilNoneOpen(rig);
+  await settle(rig, ledger, ids);
 }
 
-/** A figure over requests that failed would be worth nothing. */
-function requireSuccess(records: readonly StoredRecord[]): void {
+function loadJob(rig: Rig, workload: Workload, connections = CONNECTIONS) {
+  return { ...workload, url: rig.apiUrl, connections, waitS: 0, pauseMs: 0 };
+}
+
+/** Enters a round into the ledger and clears it away. @throws Error when a request failed: its figure is worth nothing */
+async function settle(rig: Rig, ledger: Ledger, ids: readonly string[]): Promise<StoredRecord[]> {
+  const records = await ledger.check(rig, ids);
+  await ledger.countFenced(rig);
+  await rig.forgetRequests();
   const bad = records.find((record) => record.status !== 'succeeded');
   if (bad) throw new Error(`request ${bad.requestId} ended as ${bad.status}: ${JSON.stringify(bad.error)}`);
+  return records;
+}
+
+function rateOf(records: readonly StoredRecord[], startedAt: number): number {
+  const endedAt = Math.max(...records.map((record) => record.finishedAt ?? 0));
+  const rows = records.reduce((sum, record) => sum + record.document.rows, 0);
+  return rows / ((endedAt - startedAt) / 1000);
 }
 
 export async function untilNoneOpen(rig: Rig): Promise<void> {
@@ -133,9 +119,4 @@ export async function untilNoneOpen(rig: Rig): Promise<void> {
     }
     await sleep(LOOK_EVERY_MS);
   }
-}
-
-export function showCpu({ cpuMs: { api, worker, runner, redis, total } }: Measured): string {
-  const ms = (value: number): string => value.toFixed(3);
-  return `CPU ms/request: API ${ms(api)} worker ${ms(worker)} runner ${ms(runner)} Redis ${ms(redis)} = ${ms(total)}`;
 }

@@ -50,10 +50,12 @@ export async function scale(context: PartContext): Promise<ScaleFigures> {
   try {
     for (let i = 1; i <= context.rounds; i++) {
       const alone = await measureBacklog(rig, context.ledger, workloadOf(context.quick ? 60 : 200), [worker]);
+      await rig.stopWorkers();
       const both = await measureBacklog(rig, context.ledger, workloadOf(context.quick ? 120 : 400), [
         worker,
         worker,
       ]);
+      await rig.stopWorkers();
       one.push(alone.rowsPerS);
       two.push(both.rowsPerS);
       context.log(

@@ -5,8 +5,9 @@
 import { RawSide, type RawSideOptions } from '../raw/raw-side.js';
 import type { BenchModels } from '../rig/bench-models.js';
 import { Rig } from '../rig/rig.js';
-import { median, round } from '../rig/statistics.js';
-import { type Measured, type PartContext, showCpu } from './part.js';
+import { median, nearest, round } from '../rig/statistics.js';
+import { showUse } from './meter.js';
+import type { Measured, PartContext } from './part.js';
 
 export interface ThroughputPlan {
   name: string;
@@ -22,6 +23,8 @@ export interface ThroughputFigures {
   batch_mean: number;
   /** Two raw loops side by side, one thread each: stricter, and in no ratio. */
   raw_parallel_rows_per_s: number;
+  /** Most of the machine that strangers took in a round, 0 to 1: above 0.05 the figures are not to be quoted. */
+  others_share: number;
   /** Shape of the best raw loop. */
   raw_best: { batch: number; threads: number };
   /** CPU of the best raw loop for each row, and of Remuda for each request: what a busy machine changes least. */
@@ -50,7 +53,7 @@ export async function compareThroughput(
       rawRounds.push(rawRound);
       rounds.push(own);
       context.log(
-        `${name}: round ${i}: raw ${rawRound.rowsPerS.toFixed(1)} (batch ${rawRound.best.batch} × ${rawRound.best.threads}; two loops ${rawRound.parallelRowsPerS.toFixed(1)}; CPU ${rawRound.best.cpuMsPerRow.toFixed(3)} ms/row), remuda ${own.rowsPerS.toFixed(1)} rows/s; ${showCpu(own)}`,
+        `${name}: round ${i}: raw ${rawRound.rowsPerS.toFixed(1)} (batch ${rawRound.best.batch} × ${rawRound.best.threads}; two loops ${rawRound.parallelRowsPerS.toFixed(1)}; CPU ${rawRound.best.cpuMsPerRow.toFixed(3)} ms/row), remuda ${own.rowsPerS.toFixed(1)} rows/s; ${showUse(own)}`,
       );
     }
     return summarise(rawRounds, rounds);
@@ -62,8 +65,8 @@ export async function compareThroughput(
 function summarise(raw: Awaited<ReturnType<RawSide['round']>>[], own: Measured[]): ThroughputFigures {
   const rows = median(own.map((measured) => measured.rowsPerS));
   const rawRows = median(raw.map((measured) => measured.rowsPerS));
-  const typical = own.find((measured) => measured.rowsPerS === rows) as Measured;
-  const typicalRaw = raw.find((measured) => measured.rowsPerS === rawRows) as (typeof raw)[number];
+  const typical = nearest(own, rows, (measured) => measured.rowsPerS);
+  const typicalRaw = nearest(raw, rawRows, (measured) => measured.rowsPerS);
   const { api, worker, runner, redis, total } = typical.cpuMs;
   return {
     rows_per_s: round(rows, 1),
@@ -71,6 +74,7 @@ function summarise(raw: Awaited<ReturnType<RawSide['round']>>[], own: Measured[]
     ratio: round(rows / rawRows, 3),
     batch_mean: round(typical.batchMean),
     raw_parallel_rows_per_s: round(median(raw.map((measured) => measured.parallelRowsPerS)), 1),
+    others_share: round(Math.max(...own.map((measured) => measured.othersShare))),
     raw_best: { batch: typicalRaw.best.batch, threads: typicalRaw.best.threads },
     raw_cpu_ms_per_row: round(typicalRaw.best.cpuMsPerRow, 3),
     cpu_ms_per_request: {

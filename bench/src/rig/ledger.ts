@@ -19,6 +19,8 @@ export interface LedgerCount {
 const PAGE = 500;
 
 export class Ledger {
+  /** Fenced writes of each worker that are counted already. */
+  readonly #fencedOf = new Map<string, number>();
   readonly counts: LedgerCount = { accepted: 0, terminal: 0, lost: 0, doubled: 0 };
 
   /** Checks accepted ids once their requests should have ended. Returns their records, in order. */
@@ -36,10 +38,13 @@ export class Ledger {
     return ended;
   }
 
-  /** Adds the writes that the live workers have thrown away. Call it once for each set of workers, before they stop. */
+  /** Adds the writes that the live workers have thrown away since they were last asked. Ask before they stop. */
   async countFenced(rig: Rig): Promise<void> {
-    for (const url of rig.workerUrls)
-      this.counts.doubled += await metricOf(url, 'remuda_fenced_writes_total');
+    for (const url of rig.workerUrls) {
+      const fenced = await metricOf(url, 'remuda_fenced_writes_total');
+      this.counts.doubled += fenced - (this.#fencedOf.get(url) ?? 0);
+      this.#fencedOf.set(url, fenced);
+    }
   }
 }
 

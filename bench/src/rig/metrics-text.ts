@@ -12,13 +12,13 @@ export function sumOf(text: string, name: string): number {
   return [...text.matchAll(series)].reduce((sum, match) => sum + Number(match[1]), 0);
 }
 
-/** Mean rows of a run over all workers. */
-export async function batchMeanOf(urls: readonly string[]): Promise<number> {
+/** Rows and native runs of all workers so far. */
+export async function runsOf(urls: readonly string[]): Promise<{ rows: number; runs: number }> {
   let rows = 0;
   let runs = 0;
   for (const url of urls) {
     rows += await metricOf(url, 'remuda_batch_rows_sum');
     runs += await metricOf(url, 'remuda_batch_rows_count');
   }
-  return runs === 0 ? 0 : rows / runs;
+  return { rows, runs };
 }

@@ -1,7 +1,17 @@
 /** Plain statistics of small samples. */
 
+/** The middle one, or the mean of the middle two; 0 for no values. */
 export function median(values: readonly number[]): number {
-  return percentile(values, 50);
+  const sorted = [...values].sort((a, b) => a - b);
+  const middle = sorted.length / 2;
+  return ((sorted[Math.ceil(middle) - 1] ?? 0) + (sorted[Math.floor(middle)] ?? 0)) / 2;
+}
+
+/** The item whose value is nearest to `target`; the items are not empty. */
+export function nearest<T>(items: readonly T[], target: number, figureOf: (item: T) => number): T {
+  return items.reduce((best, item) =>
+    Math.abs(figureOf(item) - target) < Math.abs(figureOf(best) - target) ? item : best,
+  );
 }
 
 /** Nearest rank; 0 for no values. */
