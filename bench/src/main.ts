@@ -38,6 +38,9 @@ const { values, positionals } = parseArgs({
   },
 });
 
+// Ctrl-C ends everything: servers stop with their parent, Redis and temporary folders at exit.
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130));
+
 const report = await measure(partNames(positionals));
 process.stdout.write(values.json ? `${JSON.stringify(report)}\n` : `${reportTable(report)}\n`);
 process.exitCode = report.ledger.lost + report.ledger.doubled === 0 ? 0 : 1;

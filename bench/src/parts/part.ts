@@ -47,6 +47,7 @@ export async function measureBacklog(
   if (rig.workerUrls.length === 0) await warmUp(rig, ledger, workload, workers);
   await rig.hold(workload.model, true);
   const { ids } = await sendLoad(loadJob(rig, workload));
+  await rig.untilRedisRests();
   const stopMeter = await startMeter(rig);
   await rig.hold(workload.model, false);
   await untilNoneOpen(rig);

@@ -1,6 +1,6 @@
 /**
  * The parts that compare rows a second with a raw loop: drain, live, images, recogniser. Both sides alternate within
- * one run (raw, remuda, raw, remuda …), and of both the median over the rounds is taken.
+ * one run (raw, remuda, raw, remuda …), and the round with the median ratio is what is reported.
  */
 import { RawSide, type RawSideOptions } from '../raw/raw-side.js';
 import type { BenchModels } from '../rig/bench-models.js';
@@ -23,7 +23,7 @@ export interface ThroughputFigures {
   batch_mean: number;
   /** Two raw loops side by side, one thread each: stricter, and in no ratio. */
   raw_parallel_rows_per_s: number;
-  /** Most of the machine that strangers took in a round, 0 to 1: above 0.05 the figures are not to be quoted. */
+  /** Share of the machine that strangers took meanwhile, 0 to 1: above 0.05 the figures are not to be quoted. */
   others_share: number;
   /** Shape of the best raw loop. */
   raw_best: { batch: number; threads: number };
@@ -45,38 +45,38 @@ export async function compareThroughput(
   }
   const rig = await Rig.start({ models: plan.models, ...context.rig });
   try {
-    const rawRounds = [];
-    const rounds: Measured[] = [];
+    const rounds: { raw: RawRound; own: Measured }[] = [];
     for (let i = 1; i <= context.rounds; i++) {
       const rawRound = await raw.round();
       const own = await plan.remuda(rig);
-      rawRounds.push(rawRound);
-      rounds.push(own);
+      rounds.push({ raw: rawRound, own });
       context.log(
         `${name}: round ${i}: raw ${rawRound.rowsPerS.toFixed(1)} (batch ${rawRound.best.batch} × ${rawRound.best.threads}; two loops ${rawRound.parallelRowsPerS.toFixed(1)}; CPU ${rawRound.best.cpuMsPerRow.toFixed(3)} ms/row), remuda ${own.rowsPerS.toFixed(1)} rows/s; ${showUse(own)}`,
       );
     }
-    return summarise(rawRounds, rounds);
+    return summarise(rounds);
   } finally {
     await rig.stop();
   }
 }
 
-function summarise(raw: Awaited<ReturnType<RawSide['round']>>[], own: Measured[]): ThroughputFigures {
-  const rows = median(own.map((measured) => measured.rowsPerS));
-  const rawRows = median(raw.map((measured) => measured.rowsPerS));
-  const typical = nearest(own, rows, (measured) => measured.rowsPerS);
-  const typicalRaw = nearest(raw, rawRows, (measured) => measured.rowsPerS);
-  const { api, worker, runner, redis, total } = typical.cpuMs;
+type RawRound = Awaited<ReturnType<RawSide['round']>>;
+
+/** The round whose ratio is the median: its two sides were measured next to each other, so its figures belong together. */
+function summarise(rounds: readonly { raw: RawRound; own: Measured }[]): ThroughputFigures {
+  const ratioOf = ({ raw, own }: { raw: RawRound; own: Measured }): number => own.rowsPerS / raw.rowsPerS;
+  const middle = median(rounds.map(ratioOf));
+  const { raw, own } = nearest(rounds, middle, ratioOf);
+  const { api, worker, runner, redis, total } = own.cpuMs;
   return {
-    rows_per_s: round(rows, 1),
-    raw_rows_per_s: round(rawRows, 1),
-    ratio: round(rows / rawRows, 3),
-    batch_mean: round(typical.batchMean),
-    raw_parallel_rows_per_s: round(median(raw.map((measured) => measured.parallelRowsPerS)), 1),
-    others_share: round(Math.max(...own.map((measured) => measured.othersShare))),
-    raw_best: { batch: typicalRaw.best.batch, threads: typicalRaw.best.threads },
-    raw_cpu_ms_per_row: round(typicalRaw.best.cpuMsPerRow, 3),
+    rows_per_s: round(own.rowsPerS, 1),
+    raw_rows_per_s: round(raw.rowsPerS, 1),
+    ratio: round(ratioOf({ raw, own }), 3),
+    batch_mean: round(own.batchMean),
+    raw_parallel_rows_per_s: round(raw.parallelRowsPerS, 1),
+    others_share: round(own.othersShare),
+    raw_best: { batch: raw.best.batch, threads: raw.best.threads },
+    raw_cpu_ms_per_row: round(raw.best.cpuMsPerRow, 3),
     cpu_ms_per_request: {
       api: round(api, 3),
       worker: round(worker, 3),

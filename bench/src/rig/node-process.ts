@@ -61,6 +61,8 @@ export function runTask<Answer>(script: URL, job: object): Promise<Answer> {
 
 /** The other end of runTask: call it once in the script of a task. */
 export function serveTask<Job, Answer>(work: (job: Job) => Promise<Answer>): void {
+  // Whoever asked is gone: nobody wants the answer.
+  process.once('disconnect', () => process.exit(1));
   process.once('message', async (job: Job) => {
     try {
       const answer = await work(job);

@@ -5,9 +5,11 @@
  * Log level is production's own default (info: the life events of every request are written, to a file) unless the
  * options say otherwise. REMUDA_BENCH_PROF=DIR writes V8 CPU profiles of every process there.
  */
-import { mkdtemp, rm } from 'node:fs/promises';
+import { rmSync } from 'node:fs';
+import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type Partition, queueName, queuePrefix } from '@remuda/core/queue/partitions';
 import { Keys } from '@remuda/core/store/keys';
 import { connectRedis, type Redis } from '@remuda/core/store/redis';
@@ -51,6 +53,7 @@ export class Rig {
   readonly store: RequestStore;
   #api: NodeServer | undefined;
   #workers: NodeServer[] = [];
+  readonly #removeFolder = (): void => rmSync(this.#folder, { recursive: true, force: true });
 
   static async start(options: RigOptions): Promise<Rig> {
     const folder = await mkdtemp(join(tmpdir(), 'remuda-bench-'));
@@ -71,6 +74,7 @@ export class Rig {
     this.#folder = folder;
     this.#server = server;
     this.redis = connectRedis({ url: server.url, role: 'runner', name: 'bench', onError: () => {} });
+    process.once('exit', this.#removeFolder);
     this.store = new RequestStore(this.redis, new Keys({ prefix: KEY_PREFIX, shards: 1 }));
   }
 
@@ -129,6 +133,12 @@ export class Rig {
     connection.disconnect();
   }
 
+  /** A backlog of large inputs makes Redis rewrite its file; that is of the filling, not of the drain. */
+  async untilRedisRests(): Promise<void> {
+    while (/aof_rewrite_(in_progress|scheduled):1/.test(await this.redis.info('persistence')))
+      await sleep(100);
+  }
+
   /** Forgets all requests, so that the results of one round do not weigh on the next. Only while nothing is open. */
   async forgetRequests(): Promise<void> {
     const match = `${KEY_PREFIX}:{r0}:*`;
@@ -154,7 +164,8 @@ export class Rig {
     await this.#api?.stop();
     this.redis.disconnect();
     await this.#server.stop();
-    await rm(this.#folder, { recursive: true, force: true });
+    process.off('exit', this.#removeFolder);
+    this.#removeFolder();
   }
 
   async #startApi(): Promise<void> {

@@ -15,6 +15,9 @@ const { values } = parseArgs({
   },
 });
 
+// Ctrl-C ends everything: servers stop with their parent, Redis and temporary folders at exit.
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130));
+
 const report = await runSoak({
   requests: values.requests ? Number(values.requests) : values.short ? SHORT_REQUESTS : undefined,
   log: (line) => process.stderr.write(`${line}\n`),
