@@ -7,6 +7,7 @@ export default defineConfig({
       'packages/*/src/**/*.test.ts',
       'apps/*/src/**/*.test.ts',
       'infra/src/**/*.test.ts',
+      'bench/src/**/*.test.ts',
       'test/src/**/*.test.ts',
     ],
     pool: 'forks',

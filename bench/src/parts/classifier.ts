@@ -11,8 +11,8 @@ import { compareThroughput, type ThroughputFigures } from './throughput.js';
 export const CLASSIFIER_ROW = [1, 3, 48, 192];
 const BATCHES = [1, 4, 8, 16, 32];
 
-/** As models/text-direction/model.yaml has them. */
-const PIXELS: PixelKwargs = {
+/** As models/text-direction/model.yaml has them, and text-recognition's likewise. */
+export const PIXELS: PixelKwargs = {
   height: 48,
   channels: 'bgr',
   background: '#ffffff',

@@ -1,27 +1,33 @@
 /**
- * recogniser and scale: the heavy model, rows of width 320. Each row's answer is 1 MB of class scores, and all of it
- * goes through Redis; the raw loop throws it away.
+ * recogniser and scale: the heavy model as people use it, images of text lines in and their text out. The raw loop
+ * decodes and runs the same images and throws the scores away; Remuda reads the text out of them, too.
  */
 import { modelFile } from '../rig/bench-models.js';
 import { Rig } from '../rig/rig.js';
 import { median, round } from '../rig/statistics.js';
+import { PIXELS, sampleImages } from './classifier.js';
 import { measureBacklog, type PartContext, type Workload } from './part.js';
 import { compareThroughput, type ThroughputFigures } from './throughput.js';
 
-const MODEL = 'text-recognition-tensor';
-/** 184,320 bytes in, 40 × 6,625 scores out. */
-const ROW = [1, 3, 48, 320];
-/** On a CPU rows alone are faster than rows in a batch, on both sides. */
-const MODELS = { real: { [MODEL]: { max_batch_size: '1', warmup: '[{ rows: 1, dims: { } }]' } } };
+const MODEL = 'text-recognition';
+const MODELS = { real: { [MODEL]: {} } };
+/** As models/text-recognition/model.yaml has them: widths are padded to a multiple. */
+const WIDTH = { width: 1280, widthMultiple: 32 };
 
 export function recogniser(context: PartContext): Promise<ThroughputFigures> {
-  const workload = workloadOf(context.quick ? 100 : 500);
+  const workload = workloadOf(context.quick ? 100 : 800);
   return compareThroughput(
     {
       name: 'recogniser',
       models: MODELS,
       raw: {
-        model: { kind: 'tensor', modelPath: modelFile(MODEL), rowShape: ROW },
+        model: {
+          kind: 'images',
+          modelPath: modelFile(MODEL),
+          files: sampleImages(),
+          pixels: PIXELS,
+          ...WIDTH,
+        },
         batches: [1, 4, 8],
         threads: [1, 2],
         sweepSeconds: context.quick ? 0.5 : 2,
@@ -49,9 +55,9 @@ export async function scale(context: PartContext): Promise<ScaleFigures> {
   const two: number[] = [];
   try {
     for (let i = 1; i <= context.rounds; i++) {
-      const alone = await measureBacklog(rig, context.ledger, workloadOf(context.quick ? 60 : 200), [worker]);
+      const alone = await measureBacklog(rig, context.ledger, workloadOf(context.quick ? 60 : 400), [worker]);
       await rig.stopWorkers();
-      const both = await measureBacklog(rig, context.ledger, workloadOf(context.quick ? 120 : 400), [
+      const both = await measureBacklog(rig, context.ledger, workloadOf(context.quick ? 120 : 800), [
         worker,
         worker,
       ]);
@@ -73,5 +79,5 @@ export async function scale(context: PartContext): Promise<ScaleFigures> {
 }
 
 function workloadOf(count: number): Workload {
-  return { model: MODEL, body: { kind: 'tensor', rowShape: ROW }, count };
+  return { model: MODEL, body: { kind: 'images', files: sampleImages() }, count };
 }

@@ -38,6 +38,8 @@ export interface RawImageJob extends RawBase {
   files: string[];
   pixels: PixelKwargs;
   width: number;
+  /** The model takes any width that is a multiple of this; absent: `width` and no other. */
+  widthMultiple?: number;
 }
 
 /** Single rows with a pause before each: the run as a caller at light load would get it. */

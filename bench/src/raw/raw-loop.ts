@@ -63,8 +63,6 @@ async function imageStep(job: RawImageJob, { batch }: LoopShape, session: Infere
   const input = session.inputNames[0] as string;
   const normaliser = makeNormaliser(job.pixels);
   const { height } = job.pixels;
-  const rowSize = 3 * height * job.width;
-  const values = new Float32Array(batch * rowSize);
   let next = 0;
   const decode = (): Promise<Pixels[]> =>
     Promise.all(
@@ -77,11 +75,20 @@ async function imageStep(job: RawImageJob, { batch }: LoopShape, session: Infere
   return async () => {
     const images = await (ahead.shift() as Promise<Pixels[]>);
     ahead.push(decode());
+    const width = batchWidth(images, job);
+    const rowSize = 3 * height * width;
+    const values = new Float32Array(batch * rowSize);
     images.forEach((image, row) => {
-      writePlanes(image, normaliser, values, row * rowSize, job.width);
+      writePlanes(image, normaliser, values, row * rowSize, width);
     });
-    await session.run({ [input]: new Tensor('float32', values, [batch, 3, height, job.width]) });
+    await session.run({ [input]: new Tensor('float32', values, [batch, 3, height, width]) });
   };
+}
+
+/** The one width of the model, or the least multiple that holds every image of the batch. */
+function batchWidth(images: readonly Pixels[], { width, widthMultiple }: RawImageJob): number {
+  if (widthMultiple === undefined) return width;
+  return Math.ceil(Math.max(...images.map((image) => image.width)) / widthMultiple) * widthMultiple;
 }
 
 /** Milliseconds of single runs with a pause before each; threads do not spin, as where a machine is shared. */

@@ -197,7 +197,7 @@ export const RequestPage = z
 export const CancelOutcome = z
   .enum(['removed_from_queue', 'stopped_before_run', 'ran_but_suppressed'])
   .describe(
-    'removed_from_queue: no worker had it. stopped_before_run: a worker had it and will drop it. ran_but_suppressed: its batch was in the runner already; its answer is thrown away.',
+    'removed_from_queue: no worker had it. stopped_before_run: a worker had it and will drop it. ran_but_suppressed: its batch was in the runner already; what it answers from now on is thrown away (items that had ended keep their outcome).',
   );
 export type CancelOutcome = z.infer<typeof CancelOutcome>;
 

@@ -2,6 +2,7 @@
 import type { ModelDetail, ModelSummary, SignatureTensor } from '@remuda/schemas';
 import { ApiClient } from '../api/api-client.js';
 import { EXIT } from '../exit-codes.js';
+import { plural } from '../terminal/figures.js';
 import { type Column, tableLines } from '../terminal/table.js';
 import type { Terminal } from '../terminal/terminal.js';
 import { type ApiOptions, type CommandContext, printJson } from './context.js';
@@ -63,7 +64,7 @@ export function detailLines(detail: ModelDetail, { colours, width }: Terminal): 
   const tags = Object.entries(labels).map(([key, value]) => `${key}=${value}`);
   return [
     `${colours.bold(name)}  ${description}`,
-    `versions ${versions.join(', ') || 'none'} (default ${default_version ?? 'none'}), on ${workers} live workers`,
+    `versions ${versions.join(', ') || 'none'} (default ${default_version ?? 'none'}), on ${plural(workers, 'live worker')}`,
     ...(config ? [configLine(config)] : []),
     ...(tags.length > 0 ? [colours.dim(tags.join('  '))] : []),
     '',
@@ -77,7 +78,7 @@ export function detailLines(detail: ModelDetail, { colours, width }: Terminal): 
 function configLine(config: NonNullable<ModelDetail['config']>): string {
   const { harness, max_batch_size, max_queue_delay_ms, instances, affinity } = config;
   const batches = `batches of up to ${max_batch_size} rows within ${max_queue_delay_ms} ms`;
-  return `harness ${harness}, ${batches}, ${instances} instances, on ${affinity.join(' or ')}`;
+  return `harness ${harness}, ${batches}, ${plural(instances, 'instance')}, on ${affinity.join(' or ')}`;
 }
 
 function tensorRow(role: string, { name, datatype, shape, batch_axis, kind }: SignatureTensor): string[] {
