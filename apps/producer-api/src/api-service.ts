@@ -8,6 +8,7 @@ import type { Service } from '@remuda/core/lifecycle/service';
 import { lifeLog } from '@remuda/core/observability/events';
 import type { Logger } from '@remuda/core/observability/logger';
 import { createMetrics, type Metrics } from '@remuda/core/observability/metrics';
+import { sparseErrors } from '@remuda/core/observability/sparse-log';
 import { createRequestUseCases, type RequestUseCaseService } from '@remuda/core/requests/use-cases';
 import { Keys } from '@remuda/core/store/keys';
 import { closeRedis, connectRedis, type Redis, waitUntilReady } from '@remuda/core/store/redis';
@@ -113,7 +114,7 @@ export class ApiService implements Service {
       url: this.#config.redisUrl,
       role,
       name: role,
-      onError: (err) => this.#logger.warn({ err, role }, 'Redis connection failed; it is tried again'),
+      onError: sparseErrors(this.#logger.child({ role }), 'Redis connection failed; it is tried again'),
     });
   }
 

@@ -35,6 +35,9 @@ export interface ModelHostDeps {
   onRedisError(error: Error): void;
 }
 
+/** How long a stop waits for Redis at each step. */
+const CLOSE_MS = 2_000;
+
 /** A runner's own logs, errors and restarts are of this device. */
 interface HostedDevice extends Device {
   runner: RunnerProcess;
@@ -105,7 +108,7 @@ export class ModelHost implements Service {
    */
   async stop(): Promise<void> {
     this.#draining = true;
-    await Promise.all(this.#consumers.map((consumer) => consumer.pause()));
+    await this.#briefly(Promise.all(this.#consumers.map((consumer) => consumer.pause())));
     const drained = Promise.all(this.served.map((served) => served.drain()));
     const late = await this.#isLate(drained, this.#deps.config.drainMs);
     if (late)
@@ -113,7 +116,13 @@ export class ModelHost implements Service {
     for (const served of this.served) served.stop();
     await Promise.all(this.#devices.map(({ runner }) => runner.stop()));
     await drained;
-    await Promise.all(this.#consumers.map((consumer) => consumer.close()));
+    await this.#briefly(Promise.all(this.#consumers.map((consumer) => consumer.close())));
+  }
+
+  /** What needs an answer of Redis must not hold up the stop while Redis is away: locks run out by themselves. */
+  async #briefly(work: Promise<unknown>): Promise<void> {
+    const late = await this.#isLate(work.catch(this.#deps.onRedisError), CLOSE_MS);
+    if (late) this.#deps.logger.warn({ close_ms: CLOSE_MS }, 'queues were left without an answer of Redis');
   }
 
   #isLate(work: Promise<unknown>, ms: number): Promise<boolean> {

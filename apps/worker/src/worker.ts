@@ -11,6 +11,7 @@ import { type Service, ServiceGroup } from '@remuda/core/lifecycle/service';
 import { type LifeLog, lifeLog } from '@remuda/core/observability/events';
 import type { Logger } from '@remuda/core/observability/logger';
 import { createMetrics, type Metrics } from '@remuda/core/observability/metrics';
+import { sparseErrors } from '@remuda/core/observability/sparse-log';
 import { JobQueues } from '@remuda/core/queue/job-queue';
 import { Sweeper } from '@remuda/core/requests/sweep-requests';
 import { Keys } from '@remuda/core/store/keys';
@@ -42,6 +43,7 @@ export class Worker implements Service {
   readonly #clock: Clock;
   readonly #metrics: Metrics = createMetrics();
   readonly #life: LifeLog;
+  readonly #logRedis: (error: Error) => void;
   readonly #startedAt: number;
   readonly #redis: Redis;
   readonly #store: RequestStore;
@@ -59,6 +61,10 @@ export class Worker implements Service {
     this.#config = config;
     this.#logger = logger.child({ worker_id: config.workerId });
     this.#clock = clock;
+    this.#logRedis = sparseErrors(
+      this.#logger,
+      `Redis at ${withoutPassword(config.redisUrl)}; it is tried again`,
+    );
     // Not the child: life events name their worker themselves where it matters.
     this.#life = lifeLog(logger);
     this.#startedAt = clock.now();
@@ -264,6 +270,10 @@ export class Worker implements Service {
       role: 'worker',
       reason: (error as NodeJS.ErrnoException).code ?? error.name,
     });
-    this.#logger.warn({ err: error }, 'Redis');
+    this.#logRedis(error);
   }
+}
+
+function withoutPassword(url: string): string {
+  return url.replace(/\/\/[^@/]*@/, '//');
 }
