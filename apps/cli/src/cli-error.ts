@@ -12,6 +12,11 @@ export class CliError extends Error {
   }
 }
 
+/** The person asked for the end before the work was done: no failure. */
+export class Interrupted extends Error {
+  override readonly name = 'Interrupted';
+}
+
 /** The command line itself is wrong. */
 export function usageError(message: string): CliError {
   return new CliError(message, EXIT.usage);

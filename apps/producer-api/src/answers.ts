@@ -1,4 +1,5 @@
 /** The answers about one request that several routes give: its record, its result, and the wait for the end of it. */
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { RawResult } from '@remuda/core/requests/submission';
 import { isTerminal, type RequestRecord } from '@remuda/schemas';
 import type { FastifyReply } from 'fastify';
@@ -44,6 +45,9 @@ export function sendResult(
   return reply.send(body);
 }
 
+/** A connection that was cut is there again by then. */
+const RETRY_RESULT_MS = 250;
+
 /**
  * Holds the call until the request has ended, the time is up, or the server closes: 200 with the result, or 202. The
  * request is accepted already, so trouble while waiting must not look like a refusal: then it is 202 too.
@@ -59,7 +63,7 @@ export async function sendWhenEnded(
   let raw: RawResult | null = null;
   try {
     record = await hold(reply, accepted.request_id, ms, deps);
-    if (isTerminal(record.status)) raw = await deps.useCases.result(record.request_id);
+    if (isTerminal(record.status)) raw = await resultOfEnded(record.request_id, deps);
   } catch (error) {
     deps.logger.warn(
       { err: error, request_id: accepted.request_id },
@@ -68,6 +72,16 @@ export async function sendWhenEnded(
   }
   if (!raw) return sendNotEnded(reply, record);
   return sendResult(reply, raw, { format, tensors: 'data', by: 'wait' }, deps);
+}
+
+/** Once more where the first look fails: a request that has ended must not be told as one that has not. */
+async function resultOfEnded(requestId: string, { useCases }: ServerDeps): Promise<RawResult | null> {
+  try {
+    return await useCases.result(requestId);
+  } catch {
+    await sleep(RETRY_RESULT_MS);
+    return useCases.result(requestId);
+  }
 }
 
 /** The record when the request has ended, the time is up, the caller is gone, or the server closes. */

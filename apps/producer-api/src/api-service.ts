@@ -69,6 +69,7 @@ export class ApiService implements Service {
       metrics,
       drain: this.#drain,
       maxBodyBytes: config.maxBodyBytes,
+      maxJsonBytes: config.maxJsonBytes,
     });
   }
 

@@ -16,6 +16,11 @@ export const ApiSettings = SharedSettings.extend({
     .describe(
       'Largest body that is taken. Raise it for larger tensors; each call under way may hold this much memory.',
     ),
+  REMUDA_API_MAX_JSON_BYTES: whole(1_024, 1_073_741_824)
+    .default(16 * 1024 * 1024)
+    .describe(
+      'Largest JSON body. Parsing holds up every other call for a second per 10 MB or so; binary does not.',
+    ),
   REMUDA_API_RESULT_TTL_S: whole(1, 7 * 24 * 3600)
     .default(3_600)
     .describe(
@@ -47,6 +52,7 @@ export function apiConfig(env: NodeJS.ProcessEnv) {
     host: settings.REMUDA_API_HOST,
     port: settings.REMUDA_API_PORT,
     maxBodyBytes: settings.REMUDA_API_MAX_BODY_BYTES,
+    maxJsonBytes: Math.min(settings.REMUDA_API_MAX_JSON_BYTES, settings.REMUDA_API_MAX_BODY_BYTES),
     resultTtlS: settings.REMUDA_API_RESULT_TTL_S,
     maxQueueDepth: settings.REMUDA_API_MAX_QUEUE_DEPTH,
     drainDelayMs: settings.REMUDA_API_DRAIN_DELAY_MS,

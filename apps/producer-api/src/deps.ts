@@ -19,6 +19,8 @@ export interface ServerDeps {
   drain: Drain;
   /** Largest body that is taken. */
   maxBodyBytes: number;
+  /** Of a JSON body: less, since parsing it holds up everything else. */
+  maxJsonBytes: number;
 }
 
 /** A server whose queries and parameters are typed by their zod schemas. */

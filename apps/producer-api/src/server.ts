@@ -48,7 +48,7 @@ export function createServer(deps: ServerDeps): FastifyInstance {
   refuseEarly(app, deps);
   closeWell(app, deps);
   countCalls(app, deps);
-  registerContentTypes(app, deps.maxBodyBytes);
+  registerContentTypes(app, deps);
   registerOpenapi(app);
   const methods = methodsOfRoutes(app);
   app.setNotFoundHandler((request, reply) => sendProblem(methods.notFound(request), request, reply, deps));
@@ -108,7 +108,7 @@ function sendProblem(
 }
 
 /** Fastify's own words for what it refuses say less than ours. */
-function explained(error: unknown, request: FastifyRequest, { maxBodyBytes }: ServerDeps): unknown {
+function explained(error: unknown, request: FastifyRequest, limits: ServerDeps): unknown {
   const code = (error as FastifyError | undefined)?.code;
   if (code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE') {
     const accepted = request.routeOptions.config?.bodies;
@@ -116,9 +116,11 @@ function explained(error: unknown, request: FastifyRequest, { maxBodyBytes }: Se
   }
   if (code === 'FST_ERR_CTP_BODY_TOO_LARGE' || code === 'FST_REQ_FILE_TOO_LARGE') {
     const received = request.headers['content-length'] ?? 'more';
+    const isJson = request.headers['content-type']?.startsWith('application/json');
+    const most = isJson ? limits.maxJsonBytes : limits.maxBodyBytes;
     return new RemudaError(
       'payload_too_large',
-      `expected a body of at most ${maxBodyBytes} bytes, received ${received}`,
+      `expected ${isJson ? 'a JSON body' : 'a body'} of at most ${most} bytes, received ${received}`,
     );
   }
   return error;

@@ -6,6 +6,7 @@
 import type { Device } from '@remuda/core/devices/probe';
 import { toItemError } from '@remuda/core/errors';
 import { RunnerProcess } from '@remuda/core/inference/runner-process';
+import { SharedGate } from '@remuda/core/inference/shared-gate';
 import type { Clock } from '@remuda/core/lifecycle/clock';
 import type { Service } from '@remuda/core/lifecycle/service';
 import type { Logger } from '@remuda/core/observability/logger';
@@ -41,6 +42,8 @@ const CLOSE_MS = 2_000;
 /** A runner's own logs, errors and restarts are of this device. */
 interface HostedDevice extends Device {
   runner: RunnerProcess;
+  /** Suspects of any model run alone in the whole process. */
+  gate: SharedGate;
 }
 
 export class ModelHost implements Service {
@@ -54,7 +57,11 @@ export class ModelHost implements Service {
 
   constructor(deps: ModelHostDeps) {
     this.#deps = deps;
-    this.#devices = deps.devices.map((device) => ({ ...device, runner: this.#newRunner(device) }));
+    this.#devices = deps.devices.map((device) => ({
+      ...device,
+      runner: this.#newRunner(device),
+      gate: new SharedGate(),
+    }));
   }
 
   get consumers(): readonly JobConsumer[] {
@@ -203,6 +210,7 @@ export class ModelHost implements Service {
         deviceClass: device.device_class,
         workerId: config.workerId,
         runner: device.runner,
+        gate: device.gate,
       });
       this.#served.set(source.modelId, [...(this.#served.get(source.modelId) ?? []), served]);
       await publishSignature(redis, store.keys, signature, source.config);

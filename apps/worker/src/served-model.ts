@@ -11,6 +11,7 @@ import { newBatchId } from '@remuda/core/ids';
 import { BatchRunner, errorFrame, type UnitEnd } from '@remuda/core/inference/run-batch';
 import type { BatchOrder, BatchReport, RunnerProcess } from '@remuda/core/inference/runner-process';
 import type { BatchUnit } from '@remuda/core/inference/runner-protocol';
+import type { SharedGate } from '@remuda/core/inference/shared-gate';
 import type { Clock } from '@remuda/core/lifecycle/clock';
 import {
   type BatchFacts,
@@ -34,6 +35,8 @@ export interface ServedModelDeps {
   deviceClass: string;
   workerId: string;
   runner: RunnerProcess;
+  /** The runner's: shared by every model in it. */
+  gate: SharedGate;
   store: RequestStore;
   clock: Clock;
   rates: RateMeter;
@@ -52,6 +55,7 @@ export class ServedModel {
     this.lastProgressAt = deps.clock.now();
     this.#runs = new BatchRunner({
       runner: deps.runner,
+      gate: deps.gate,
       store: deps.store,
       newBatchId,
       onReport: (order, report) => this.#observe(order, report),

@@ -4,8 +4,14 @@
  */
 import { refuse } from './violation.js';
 
+const PROTO_KEY = /"__proto__"[ \t\n\r]*:/;
+
 /** @throws InvalidInputError malformed_json, with line and column */
 export function parseJson(text: string): unknown {
+  // A record would drop this key without a word, and so lose what stands under it.
+  if (text.includes('__proto__') && PROTO_KEY.test(text)) {
+    refuse([], 'no key "__proto__"', 'one', 'invalid_request');
+  }
   try {
     return JSON.parse(text);
   } catch (error) {

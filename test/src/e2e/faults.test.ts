@@ -97,6 +97,20 @@ describe('a runner', () => {
     expect(neighbour.outputs?.y?.data).toEqual([14, 1, 2, 3]);
   });
 
+  it('killed again and again by one model costs requests of another model nothing', async () => {
+    await start();
+    const poison = Array.from({ length: 8 }, (_, i) => ({ inputs: { x: row(i === 5 ? 777 : i) } }));
+    const innocent = await submitMany(fleet as Fleet, 'slow', [slow(700, 1), slow(700, 2), slow(701, 3)]);
+    const poisoned = [];
+    for (let round = 0; round < 3; round++) {
+      poisoned.push(...(await submitMany(fleet as Fleet, 'crash-on-mark', poison)));
+      await sleep(300);
+    }
+    const ended = await ledger(fleet as Fleet, 60);
+    for (const id of innocent) expect(ended.get(id)).toBe('succeeded');
+    expect(tally(poisoned.map((id) => ended.get(id) as RequestStatus))).toEqual({ succeeded: 21, failed: 3 });
+  });
+
   it('that hangs is killed after timeout_ms and replaced; the request that hung it fails, others succeed', async () => {
     const { api } = await start();
     const hung = await api.submit('slow', slow(3_600_000));

@@ -6,6 +6,7 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { createWriteStream, mkdtempSync, readFileSync, rmSync, type WriteStream } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { startPrivateRedis } from '@remuda/infra/redis-launcher';
 import { Api } from './api.js';
@@ -75,8 +76,14 @@ export class Fleet {
 
   /** Pids of the runner processes, as the heartbeats say. */
   async runnerPids(): Promise<number[]> {
-    const { workers } = await this.api.fleet();
-    return workers.flatMap(({ devices }) => devices.flatMap(({ runner_pid }) => runner_pid ?? []));
+    for (let i = 0; i < 50; i++) {
+      const { workers } = await this.api.fleet();
+      const pids = workers.flatMap(({ devices }) => devices.flatMap(({ runner_pid }) => runner_pid ?? []));
+      if (pids.length > 0) return pids;
+      // The API looks at the heartbeats again in a moment.
+      await sleep(100);
+    }
+    throw new Error('no worker has told of its runner');
   }
 
   async stop(): Promise<void> {

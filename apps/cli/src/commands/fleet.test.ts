@@ -32,6 +32,7 @@ describe('remuda fleet', () => {
       models: [
         { ...model, model: 'add', state: 'ready', reason: null },
         { ...model, model: 'bad', state: 'failed', reason: 'corrupt' },
+        { ...model, model: 'noyaml', version: '', state: 'failed', reason: 'no model.yaml' },
       ],
       in_flight: 0,
       rows_per_s: 12.34,
@@ -42,9 +43,10 @@ describe('remuda fleet', () => {
     expect(await run(['fleet'])).toBe(0);
     expect(terminal.answers).toEqual([
       'worker  host    state  health     devices         models             rows/s  batch     rss',
-      'w1      host-a  ready  unhealthy  cpu restarting  1 ready, 1 failed    12.3    3.2  150 MB',
+      'w1      host-a  ready  unhealthy  cpu restarting  1 ready, 2 failed    12.3    3.2  150 MB',
       'w1: no progress for 60 s',
       'w1: bad version 1 on cpu: corrupt',
+      'w1: noyaml on cpu: no model.yaml',
     ]);
   });
 });

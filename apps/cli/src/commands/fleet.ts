@@ -64,7 +64,12 @@ function troubleOf({ worker_id, unhealthy_reason, models }: WorkerHeartbeat): st
       .filter(({ state }) => state === 'failed')
       .map(
         ({ model, version, device, reason }) =>
-          `${worker_id}: ${model} version ${version} on ${device}: ${reason}`,
+          `${worker_id}: ${versionText(model, version)} on ${device}: ${reason}`,
       ),
   ];
+}
+
+/** A model whose model.yaml cannot be read has no version yet. */
+function versionText(model: string, version: string): string {
+  return version ? `${model} version ${version}` : model;
 }

@@ -6,6 +6,7 @@ import { plural } from '../terminal/figures.js';
 import { type Column, tableLines } from '../terminal/table.js';
 import type { Terminal } from '../terminal/terminal.js';
 import { type ApiOptions, type CommandContext, printJson } from './context.js';
+import { distinctProblems } from './model-problems.js';
 
 export async function models(
   name: string | undefined,
@@ -88,5 +89,5 @@ function tensorRow(role: string, { name, datatype, shape, batch_axis, kind }: Si
 
 function problemLines(paint: (text: string) => string) {
   return ({ name, problems }: ModelSummary): string[] =>
-    problems.map((problem) => paint(`${name}: ${problem}`));
+    distinctProblems(problems).map((problem) => paint(`${name}: ${problem}`));
 }

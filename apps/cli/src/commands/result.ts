@@ -7,6 +7,7 @@ import { milliseconds } from '../terminal/figures.js';
 import { type Cell, type Column, tableLines } from '../terminal/table.js';
 import type { Terminal } from '../terminal/terminal.js';
 import { type ApiOptions, type CommandContext, printJson } from './context.js';
+import { extraLines } from './extra-text.js';
 import { type Outcome, outcomesOf } from './outcomes.js';
 import { recordLines } from './record-text.js';
 import { saveOutputs } from './save-outputs.js';
@@ -61,6 +62,7 @@ function resultLines(result: InferenceResult, { colours, width }: Terminal): str
     `${colours.bold(request_id)}  ${paint(status)}  ${colours.dim(`${model} version ${version}`)}`,
     ...(error && !outcomes.some((outcome) => outcome.error) ? [`  ${itemErrorText(error)}`] : []),
     ...tableLines(COLUMNS, rows, { width, paintTitle: colours.dim }),
+    ...extraLines(outcomes, result.items !== null),
     ...outcomes.flatMap(({ id, index, error: fault }) =>
       fault ? [colours.red(`${id ?? index}: ${itemErrorText(fault)}`)] : [],
     ),

@@ -22,13 +22,16 @@ describe('remuda submit', () => {
   });
 
   it('waits with --wait, and shows the answer and its way', async () => {
-    const { run, sent, terminal } = await setup({ [POST]: { body: result } });
+    const { run, sent, terminal } = await setup({
+      [POST]: { body: { ...result, model_extra: { feels: ['warm'] } } },
+    });
     expect(await run(['submit', 'add', ...inputs, '--wait', '20'])).toBe(0);
     expect(sent[0]?.prefer).toBe('wait=20');
     expect(terminal.answers).toEqual([
       'req_1  succeeded  add version 1',
       'item  status     answer           batch  queue ms  run ms  total ms',
       '0     succeeded  sum [3, 0.1235]      4       1.3     2.0     1,235',
+      'feels warm',
     ]);
   });
 

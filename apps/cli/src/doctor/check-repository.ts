@@ -7,7 +7,7 @@ import { plural } from '../terminal/figures.js';
 import { type Finding, fail, ok, warn } from './finding.js';
 
 const REMEDY =
-  'Correct it; workers serve the other models meanwhile. The form of model.yaml: docs, models/README.md.';
+  'Correct it; workers serve the other models meanwhile. The form of model.yaml: docs/models.md.';
 
 export async function checkRepository(folder: string, { load }: { load: boolean }): Promise<Finding[]> {
   let models: RepositoryModel[];
@@ -25,10 +25,17 @@ export async function checkRepository(folder: string, { load }: { load: boolean 
       ),
     ];
   }
-  const faults = [...models.flatMap(problemsOf), ...(load ? await loadFaults(models) : [])];
-  const servable = models.filter((model) => model.config && model.defaultVersion).length;
-  const how = load ? '' : ' (--load also loads each)';
-  return [ok('models', `${plural(servable, 'model')} in ${folder}${how}`), ...faults];
+  const servable = models.filter((model) => model.config && model.defaultVersion);
+  const unloadable = load ? await loadFaults(servable) : [];
+  const how = load ? loadedText(servable.length, unloadable.length) : ' (--load also loads each)';
+  const found = ok('models', `${plural(servable.length, 'model')} in ${folder}${how}`);
+  return [found, ...models.flatMap(problemsOf), ...unloadable];
+}
+
+/** What --load has found of the models that could be served. */
+export function loadedText(all: number, failed: number): string {
+  if (all === 0) return '';
+  return failed === 0 ? ', each loaded' : `, ${all - failed} of them loaded`;
 }
 
 function problemsOf({ name, problems, defaultVersion }: RepositoryModel): Finding[] {
@@ -44,7 +51,7 @@ function problemsOf({ name, problems, defaultVersion }: RepositoryModel): Findin
 async function loadFaults(models: readonly RepositoryModel[]): Promise<Finding[]> {
   const faults: Finding[] = [];
   for (const model of models) {
-    if (!model.config || !model.defaultVersion) continue;
+    if (!model.defaultVersion) continue;
     try {
       await inspectModel(toModelSource(model, model.defaultVersion, 'cpu'));
     } catch (error) {

@@ -8,7 +8,7 @@ import { checkApi } from './check-api.js';
 import { checkMachine } from './check-machine.js';
 import { checkNode } from './check-programs.js';
 import { checkRedis, judgeInfo } from './check-redis.js';
-import { checkRepository } from './check-repository.js';
+import { checkRepository, loadedText } from './check-repository.js';
 import { type Finding, fail, ok } from './finding.js';
 
 const GB = 2 ** 30;
@@ -127,6 +127,10 @@ describe('doctor on the rest', () => {
     expect(findings.find(({ check }) => check === 'model typo')?.detail).toMatch(
       /typo\/model\.yaml:2: .*max_batch/,
     );
+  });
+
+  it('says how many of the models --load could load', () => {
+    expect([loadedText(6, 0), loadedText(6, 2)]).toEqual([', each loaded', ', 4 of them loaded']);
   });
 
   it('fails on a repository that is not there', async () => {

@@ -2,6 +2,7 @@
  * One step that takes a while: a line that counts on a terminal, one line at its end everywhere. Looks like the steps
  * of the set-up (infra/setup/step.mjs), which `npm start` prints just before.
  */
+import { Interrupted } from '../cli-error.js';
 import { seconds } from './figures.js';
 import type { Terminal } from './terminal.js';
 
@@ -15,7 +16,7 @@ export async function withProgress<T>(
 ): Promise<T> {
   const begun = performance.now();
   const elapsed = () => seconds(performance.now() - begun);
-  const { green, red, dim } = terminal.noteColours;
+  const { green, red, yellow, dim } = terminal.noteColours;
   let detail = '';
   const draw = () => terminal.status?.(`  … ${title}${detail && `: ${detail}`}  ${elapsed()}`);
   const timer = terminal.status && setInterval(draw, REDRAW_MS);
@@ -32,7 +33,7 @@ export async function withProgress<T>(
     end(green('ok    '));
     return result;
   } catch (error) {
-    end(red('FAIL  '));
+    end(error instanceof Interrupted ? yellow('interrupted  ') : red('FAIL  '));
     throw error;
   }
 }

@@ -4,6 +4,7 @@
  * that `up` is gone.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
+import { endHint } from './end-hint.js';
 import { closeLog, lastTrouble } from './log-file.js';
 
 export interface ChildAppOptions {
@@ -74,8 +75,11 @@ export class ChildApp {
 
   /** Which one, how it ended, and where its log is, with what it says of trouble. */
   describeEnd({ how }: ChildEnd): string {
-    const lines = lastTrouble(this.#logFile, SHOWN_LOG_LINES).map((line) => `\n    ${line}`);
-    return `${this.name} ended with ${how}; its log is ${this.#logFile}${lines.length > 0 ? ', which says:' : ''}${lines.join('')}`;
+    const trouble = lastTrouble(this.#logFile, SHOWN_LOG_LINES);
+    const says = trouble.length > 0 ? ', which says:' : '';
+    const lines = trouble.map((line) => `\n    ${line}`).join('');
+    const hint = endHint(this.name, trouble);
+    return `${this.name} ended with ${how}; its log is ${this.#logFile}${says}${lines}${hint && `\n  ${hint}`}`;
   }
 
   #readiness(): Promise<string> {

@@ -11,6 +11,7 @@ import { ChildApp } from './child-app.js';
 import { apiEnvironment, workerEnvironment } from './child-environment.js';
 import { Guardian } from './guardian.js';
 import { openLog, reopenLog } from './log-file.js';
+import { claimState, type StateClaim } from './state-owner.js';
 import { WorkerKeeper } from './worker-keeper.js';
 
 export interface LocalFleetOptions {
@@ -32,6 +33,7 @@ export class LocalFleet implements Service {
   readonly name = 'fleet';
   readonly #options: LocalFleetOptions;
   #guardian: Guardian | undefined;
+  #claim: StateClaim | undefined;
   #launched: Promise<void> | undefined;
   #stopping: Promise<void> | undefined;
   #redis: RunningRedis | undefined;
@@ -61,6 +63,16 @@ export class LocalFleet implements Service {
     return this.#apiUrl;
   }
 
+  /** For people: where the logs are. */
+  get logs(): string {
+    return this.#claim?.heldBy === undefined ? this.#options.project.logsFolder : this.#logFile('*');
+  }
+
+  /** Of the workers that run now. */
+  get workerPids(): number[] {
+    return this.#workers.map(({ current }) => current.pid);
+  }
+
   get redisUrl(): string {
     return this.#redis?.url ?? '';
   }
@@ -87,11 +99,21 @@ export class LocalFleet implements Service {
 
   async #launch(): Promise<void> {
     const { env, project, say, workers } = this.#options;
+    await this.#claimState();
     this.#guardian = new Guardian(project.redisFolder);
     this.#redis = await ensureRedis({ env, dataDir: project.redisFolder, log: say, allowInstall: true });
     if (this.#stopping) return;
     this.#api = this.#spawn('API', 'api', apiEntry, this.#apiEnvironment(), openLog);
     this.#workers = Array.from({ length: workers }, (_, at) => this.#newWorker(at + 1));
+  }
+
+  async #claimState(): Promise<void> {
+    const { project, say } = this.#options;
+    this.#claim = await claimState(project.stateFolder);
+    const { heldBy } = this.#claim;
+    if (heldBy === undefined) return;
+    say(`Another \`remuda up\` (process ${heldBy}) uses ${project.stateFolder}.`);
+    say(`The logs of this one are ${this.#logFile('*')}.`);
   }
 
   async #untilReady(api: ChildApp, onProgress: (waitingFor: string) => void): Promise<void> {
@@ -133,6 +155,7 @@ export class LocalFleet implements Service {
     this.kill();
     await this.#redis?.stop();
     await this.#guardian?.dismiss();
+    this.#claim?.release();
   }
 
   #children(): ChildApp[] {
@@ -160,10 +183,16 @@ export class LocalFleet implements Service {
     env: NodeJS.ProcessEnv,
     open: (path: string) => number,
   ): ChildApp {
-    const logFile = join(this.#options.project.logsFolder, `${fileName}.log`);
+    const logFile = this.#logFile(fileName);
     const child = new ChildApp({ name, entry, env, cwd: this.#options.cwd, logFile, log: open(logFile) });
     this.#guardian?.watch(child.pid);
     return child;
+  }
+
+  /** The logs of another living `up` in the same folder stay as they are: ours have names of their own. */
+  #logFile(name: string): string {
+    const suffix = this.#claim?.heldBy === undefined ? '' : `-${process.pid}`;
+    return join(this.#options.project.logsFolder, `${name}${suffix}.log`);
   }
 
   #apiEnvironment(): NodeJS.ProcessEnv {

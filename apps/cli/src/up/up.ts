@@ -4,12 +4,15 @@
  */
 
 import { ApiClient } from '../api/api-client.js';
-import { CliError, reasonOf } from '../cli-error.js';
+import { CliError, Interrupted, reasonOf } from '../cli-error.js';
 import { type CommandContext, printJson } from '../commands/context.js';
 import { EXIT } from '../exit-codes.js';
+import type { SampleReport } from '../samples/send-samples.js';
 import { withProgress } from '../terminal/progress.js';
+import type { Terminal } from '../terminal/terminal.js';
 import { modelsFolderOf, type Project, projectOf } from '../workspace.js';
 import { LocalFleet } from './local-fleet.js';
+import { findNotLoaded, type NotLoaded, notLoadedText } from './not-loaded.js';
 import { type SignalHost, type StopReason, StopSignals } from './stop-signals.js';
 
 export interface UpOptions {
@@ -26,7 +29,7 @@ export interface UpOptions {
 const HARD_STOP_MS = 5_000;
 
 /** The stop was asked for before the work was done. */
-class Interrupted extends Error {
+class StopAsked extends Interrupted {
   constructor(readonly reason: StopReason) {
     super(reason.name);
   }
@@ -50,9 +53,9 @@ export async function up(
     setTimeout(() => process.exit(exitCode), HARD_STOP_MS).unref();
   });
   try {
-    code = await run({ options, context, project, fleet, signals, calls: calls.signal });
+    code = await run({ options, context, fleet, signals, calls: calls.signal });
   } catch (error) {
-    if (!(error instanceof Interrupted)) throw asCliError(error);
+    if (!(error instanceof StopAsked)) throw asCliError(error);
     code = error.reason.exitCode;
   } finally {
     // A call that still waits would hold up the stop of the API.
@@ -70,17 +73,16 @@ function asCliError(error: unknown): CliError {
 interface Run {
   options: UpOptions;
   context: CommandContext;
-  project: Project;
   fleet: LocalFleet;
   signals: StopSignals;
   /** Fires when calls of the API have to end. */
   calls: AbortSignal;
 }
 
-async function run({ options, context, project, fleet, signals, calls }: Run): Promise<number> {
+async function run({ options, context, fleet, signals, calls }: Run): Promise<number> {
   const { terminal } = context;
   const interrupted = signals.first.then((reason): never => {
-    throw new Interrupted(reason);
+    throw new StopAsked(reason);
   });
   // It may come when nobody waits for it any more.
   interrupted.catch(() => {});
@@ -88,13 +90,24 @@ async function run({ options, context, project, fleet, signals, calls }: Run): P
 
   const firstAnswer = options.samples ? firstAnswerOf(fleet, calls) : undefined;
   await withProgress(terminal, 'starting', (say) => unless(fleet.start(say)));
-  const code = firstAnswer
-    ? await unless(runSamples(new ApiClient(fleet.apiUrl, calls), firstAnswer, options, context))
-    : EXIT.ok;
-  if (options.once) return code;
-  for (const line of addressLines(fleet, project)) terminal.note(line);
+  const api = new ApiClient(fleet.apiUrl, calls);
+  const report = firstAnswer && (await unless(runSamples(api, firstAnswer, terminal)));
+  if (report && !options.json) await showReport(report, terminal);
+  if (!options.once) terminal.note(addressLines(fleet).join('\n'));
+  const found = findNotLoaded(api, fleet.workerPids);
+  // Once it is up, a signal is its orderly end, not an interruption.
+  const asked = signals.first.then((): NotLoaded[] => []);
+  const notLoaded = await (options.once ? unless(found) : Promise.race([found, asked, fleet.failed]));
+  warnOf(notLoaded, terminal);
+  if (options.json) printJson(terminal, { url: api.url, not_loaded: notLoaded, ...report });
+  if (options.once) return report && report.summary.wrong > 0 ? EXIT.failed : EXIT.ok;
   await Promise.race([signals.first, fleet.failed]);
   return EXIT.ok;
+}
+
+function warnOf(notLoaded: readonly NotLoaded[], terminal: Terminal): void {
+  const warning = notLoadedText(notLoaded);
+  if (warning) terminal.note(`${terminal.noteColours.yellow('warn')}  ${warning}`);
 }
 
 /** Loaded only where it is wanted: `up` alone starts sooner. */
@@ -108,17 +121,17 @@ async function firstAnswerOf(fleet: LocalFleet, calls: AbortSignal): Promise<num
 async function runSamples(
   api: ApiClient,
   firstAnswer: Promise<number | null>,
-  { json }: UpOptions,
-  { terminal }: CommandContext,
-): Promise<number> {
+  terminal: Terminal,
+): Promise<SampleReport> {
   const { sendSamples } = await loadSamples();
-  const { reportLines } = await import('../samples/report-text.js');
-  const report = await withProgress(terminal, 'samples', async (say) =>
+  return withProgress(terminal, 'samples', async (say) =>
     sendSamples(api, { firstAnswerMs: await firstAnswer, say }),
   );
-  if (json) printJson(terminal, { url: api.url, ...report });
-  else for (const line of reportLines(report, terminal)) terminal.out(line);
-  return report.summary.wrong === 0 ? EXIT.ok : EXIT.failed;
+}
+
+async function showReport(report: SampleReport, terminal: Terminal): Promise<void> {
+  const { reportLines } = await import('../samples/report-text.js');
+  for (const line of reportLines(report, terminal)) terminal.out(line);
 }
 
 function newFleet(options: UpOptions, project: Project, { terminal, config }: CommandContext): LocalFleet {
@@ -145,7 +158,7 @@ async function stopTelling(fleet: LocalFleet, { terminal }: CommandContext): Pro
   }
 }
 
-function addressLines(fleet: LocalFleet, { logsFolder }: Project): string[] {
+function addressLines(fleet: LocalFleet): string[] {
   return [
     '',
     'Remuda is up. Ctrl-C stops it.',
@@ -154,6 +167,6 @@ function addressLines(fleet: LocalFleet, { logsFolder }: Project): string[] {
     `  metrics    ${fleet.apiUrl}/metrics`,
     `  workers    ${fleet.apiUrl}/v1/fleet`,
     `  Redis      ${fleet.redisUrl.replace(/^(\w+:\/\/)[^@/]*@/, '$1***@')}`,
-    `  logs       ${logsFolder}`,
+    `  logs       ${fleet.logs}`,
   ];
 }

@@ -20,12 +20,16 @@ export const REQUEST_TYPES = [
 ] as const;
 const JSON_ONLY = ['application/json'] as const;
 
-export function registerContentTypes(app: FastifyInstance, maxBodyBytes: number): void {
+export function registerContentTypes(
+  app: FastifyInstance,
+  { maxBodyBytes, maxJsonBytes }: { maxBodyBytes: number; maxJsonBytes: number },
+): void {
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, body, done) => {
+  const json: { parseAs: 'buffer'; bodyLimit: number } = { parseAs: 'buffer', bodyLimit: maxJsonBytes };
+  app.addContentTypeParser<Buffer>('application/json', json, (_request, body, done) => {
     try {
       // A DELETE with this type and no body is common, and no fault; a route that needs a body says so itself.
-      done(null, body.length === 0 ? undefined : parseJsonText(body as Buffer));
+      done(null, body.length === 0 ? undefined : parseJsonText(body));
     } catch (error) {
       done(error as Error);
     }

@@ -4,6 +4,7 @@ import type { UnitWrite, WriteVerdict } from '../store/outcome.js';
 import { BatchRunner } from './run-batch.js';
 import { type BatchOrder, type BatchReport, RunnerLostError } from './runner-life.js';
 import type { BatchUnit, UnitOutcome } from './runner-protocol.js';
+import { SharedGate } from './shared-gate.js';
 
 function unit(requestId: string): BatchUnit {
   return { requestId, token: 1, item: 0, rows: 1, nonce: 'n', inline: true, traceId: 't', acceptedAt: 0 };
@@ -35,6 +36,7 @@ function setup(run: (names: string[], order: BatchOrder) => UnitOutcome[]) {
   const failures: { requestId: string; text: string }[] = [];
   let ids = 0;
   const batches = new BatchRunner({
+    gate: new SharedGate(),
     runner: {
       run: async (order) => {
         const names = order.units.map((one) => one.requestId);

@@ -13,7 +13,7 @@ import { itemError, toItemError } from '../errors.js';
 import type { OutcomeExtras, UnitWrite, WriteVerdict } from '../store/outcome.js';
 import { type BatchOrder, type BatchReport, RunnerLostError } from './runner-life.js';
 import type { BatchUnit } from './runner-protocol.js';
-import { SharedGate } from './shared-gate.js';
+import type { SharedGate } from './shared-gate.js';
 
 /** How a unit ended, as the worker needs to know it. */
 export type UnitEnd =
@@ -29,6 +29,8 @@ export interface BatchExecutor {
 
 export interface RunBatchDeps {
   runner: BatchExecutor;
+  /** Of the runner, shared by all models in it: alone means alone in the process. */
+  gate: SharedGate;
   store: { writeOutcomes(writes: readonly UnitWrite[]): Promise<WriteVerdict[]> };
   newBatchId(): string;
   /** Told of each run, good or bad: for metrics and the log. */
@@ -41,7 +43,6 @@ const INNOCENT_TRIES = 3;
 
 export class BatchRunner {
   readonly #deps: RunBatchDeps;
-  readonly #gate = new SharedGate();
   #stopping = false;
 
   constructor(deps: RunBatchDeps) {
@@ -56,7 +57,7 @@ export class BatchRunner {
   /** The end of each unit, in order. Never rejects for the fault of a unit. */
   async run(order: BatchOrder, tries = 0): Promise<UnitEnd[]> {
     try {
-      const report = await this.#gate.shared(() => this.#deps.runner.run(order));
+      const report = await this.#deps.gate.shared(() => this.#deps.runner.run(order));
       return await this.#settle(order, report, (half) => this.run(half));
     } catch (error) {
       if (!(error instanceof RunnerLostError) || this.#stopping) return unavailable(order, error);
@@ -79,12 +80,15 @@ export class BatchRunner {
   }
 
   /** Runs with nothing else in the runner, so that its death has one cause. */
-  async #runAlone(order: BatchOrder): Promise<UnitEnd[]> {
+  async #runAlone(order: BatchOrder, tries = 0): Promise<UnitEnd[]> {
     try {
-      const report = await this.#gate.exclusive(() => this.#deps.runner.run(order));
+      const report = await this.#deps.gate.exclusive(() => this.#deps.runner.run(order));
       return await this.#settle(order, report, (half) => this.#runAlone(half));
     } catch (error) {
       if (!(error instanceof RunnerLostError) || this.#stopping) return unavailable(order, error);
+      // It died before it ran this, while it loaded a model, say: that blames nobody.
+      if (!error.suspect && tries < INNOCENT_TRIES)
+        return this.#runAlone(again(order, this.#deps), tries + 1);
       if (order.units.length === 1) return this.#fail(order.units, lossError(error));
       this.#deps.onBisect?.(order, lossError(error));
       return this.#halves(order, (half) => this.#runAlone(half));

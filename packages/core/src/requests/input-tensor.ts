@@ -17,6 +17,7 @@ import {
   InvalidInputError,
   joinBytesElements,
   LIMITS,
+  MAX_RANK,
   nestedShape,
   type RawTensor,
   refuse,
@@ -140,12 +141,18 @@ function checkShape(path: Path, shape: readonly number[], input: SignatureTensor
 function refuseRank(path: Path, shape: readonly number[], input: SignatureTensor, bare: unknown): never {
   const rank = input.shape.length;
   if (bare === undefined) {
-    refuse(path, `${rank} axes ${shapeText(input)}`, `${shape.length} axes [${shape.join(', ')}]`);
+    refuse(path, `${rank} axes ${shapeText(input)}`, `${shape.length} axes ${sizesText(shape)}`);
   }
   const orRow = input.batch_axis === null ? '' : `, or ${rank - 1} for a single row`;
   const received =
-    shape.length === 0 ? describeValue(bare) : `${shape.length} levels, shape [${shape.join(', ')}]`;
+    shape.length === 0 ? describeValue(bare) : `${shape.length} levels, shape ${sizesText(shape)}`;
   refuse(path, `arrays nested ${rank} deep as ${shapeText(input)}${orRow}`, received);
+}
+
+/** An answer must not grow with what somebody sends. */
+function sizesText(shape: readonly number[]): string {
+  const shown = shape.slice(0, MAX_RANK).join(', ');
+  return shape.length > MAX_RANK ? `[${shown}, …]` : `[${shown}]`;
 }
 
 /** What is no image at all fails later, alone; an empty file is a mistake of the sender. */

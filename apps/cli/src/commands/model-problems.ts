@@ -1,0 +1,19 @@
+/**
+ * Problems of a model as a person needs them. The API lists what the repository says and what each worker says; a fault
+ * that both have met is one fault, and is told once.
+ */
+const OF_WORKER = /^\S+@\S* on worker \S+: /;
+
+export function distinctProblems(problems: readonly string[]): string[] {
+  const kept: string[] = [];
+  for (const problem of problems) {
+    const fault = faultIn(problem);
+    if (!kept.some((other) => faultIn(other).includes(fault))) kept.push(problem);
+  }
+  return kept;
+}
+
+/** Without who met it. */
+function faultIn(problem: string): string {
+  return problem.replace(OF_WORKER, '');
+}
