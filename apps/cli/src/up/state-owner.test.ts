@@ -2,7 +2,7 @@ import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { processStarted } from '../../../../infra/setup/process-lock.mjs';
+import { processStarted } from '@remuda/infra/process-lock';
 import { claimState } from './state-owner.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'remuda-state-'));

@@ -16,7 +16,7 @@ import { type Rig, setup } from './rig.js';
 
 let rig: Rig;
 beforeAll(async () => {
-  rig = await setup({ env: { REMUDA_API_MAX_BODY_BYTES: '200000' } });
+  rig = await setup({ env: { REMUDA_API_MAX_BODY_BYTES: '200000', REMUDA_API_MAX_JSON_BYTES: '150000' } });
 });
 afterAll(() => rig.close());
 
@@ -50,6 +50,15 @@ const BODIES: Case[] = [
     422,
     'invalid_request',
     'metadata.priority',
+  ],
+  [
+    'a key "__proto__", which a record would lose without a word',
+    'rows',
+    json('{"inputs":{"x":[1,2,3],"__proto__":[5]}}'),
+    422,
+    'invalid_request',
+    '',
+    /__proto__/,
   ],
   ['neither inputs nor items', 'rows', json({}), 422, 'invalid_request', ''],
   [
@@ -111,13 +120,13 @@ const BODIES: Case[] = [
     'version',
   ],
   [
-    'a body over the limit',
+    'a JSON body over its limit, which is below that of others',
     'rows',
-    json(`"${'a'.repeat(200_000)}"`),
+    json(`"${'a'.repeat(160_000)}"`),
     413,
     'payload_too_large',
     undefined,
-    /at most 200000 bytes, received 200002/,
+    /a JSON body of at most 150000 bytes, received 160002/,
   ],
   [
     'a form over the limit',
