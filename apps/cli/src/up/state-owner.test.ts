@@ -1,8 +1,8 @@
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, describe, expect, it } from 'vitest';
 import { processStarted } from '@remuda/infra/process-lock';
+import { afterAll, describe, expect, it } from 'vitest';
 import { claimState } from './state-owner.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'remuda-state-'));
