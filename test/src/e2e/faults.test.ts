@@ -12,6 +12,8 @@ import { testModels } from '../support/test-models.js';
 
 /** Short, so that the jobs of a worker that is gone are free again soon. */
 const LOCK_MS = 2_000;
+/** Until a change of a worker has gone through its heartbeat and the API's view of the fleet. */
+const HEARD_OF = { timeout: 8_000, interval: 200 };
 
 let models: string;
 let fleet: Fleet | undefined;
@@ -76,9 +78,10 @@ describe('a runner', () => {
     process.kill(before as number, 'SIGKILL');
     const ended = await ledger(fleet as Fleet, 40);
     expect(tally(ended.values())).toEqual({ succeeded: 40 });
-    const after = (await api.fleet()).workers[0]?.devices[0];
-    expect(after).toMatchObject({ runner: 'ready', runner_restarts: 1 });
-    expect(after?.runner_pid).not.toBe(before);
+    const device = async () => (await api.fleet()).workers[0]?.devices[0];
+    // The next heartbeat tells, and the API looks at it a moment later.
+    await expect.poll(device, HEARD_OF).toMatchObject({ runner: 'ready', runner_restarts: 1 });
+    expect((await device())?.runner_pid).not.toBe(before);
   });
 
   it('killed by a poison request among 31 good ones: 31 succeed, 1 fails with its reason', async () => {
@@ -171,7 +174,8 @@ describe('a worker', () => {
     expect(Date.now() - asked).toBeLessThan(10_000);
     const ended = await ledger(fleet as Fleet, 60);
     expect(tally(ended.values())).toEqual({ succeeded: 80 });
-    expect((await (fleet as Fleet).api.fleet()).workers).toHaveLength(1);
+    const workers = async () => (await (fleet as Fleet).api.fleet()).workers;
+    await expect.poll(workers, HEARD_OF).toHaveLength(1);
   });
 });
 
@@ -182,14 +186,12 @@ it('a worker with a backlog and no progress says so, with the reason, and that i
     return { status: response.status, text: await response.text() };
   };
   expect((await livez()).status).toBe(200);
-  await api.submit('slow', slow(2_300));
-  await sleep(2_000);
+  await api.submit('slow', slow(2_700));
+  await expect.poll(async () => (await livez()).status, { timeout: 5_000, interval: 50 }).toBe(503);
   const stalled = await livez();
-  expect(stalled.status).toBe(503);
   expect(stalled.text).toMatch(/slow@1 on cpu: 1 items in hand and no batch has come back for \d s/);
   await api.settle(20);
-  await sleep(1_000);
-  expect((await livez()).status).toBe(200);
+  await expect.poll(async () => (await livez()).status, HEARD_OF).toBe(200);
 });
 
 describe('Redis', () => {
