@@ -19,7 +19,7 @@ export const ApiSettings = SharedSettings.extend({
   REMUDA_API_MAX_JSON_BYTES: whole(1_024, 1_073_741_824)
     .default(16 * 1024 * 1024)
     .describe(
-      'Largest JSON body. Parsing holds up every other call for a second per 10 MB or so; binary does not.',
+      'Largest JSON body. Parsing one holds up every other call, at worst some seconds; binary bodies do not.',
     ),
   REMUDA_API_RESULT_TTL_S: whole(1, 7 * 24 * 3600)
     .default(3_600)
