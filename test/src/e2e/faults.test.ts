@@ -57,6 +57,15 @@ async function submitMany(to: Fleet, model: string, requests: unknown[]): Promis
   });
 }
 
+/** A backlog of the slow model: so many requests of about `ms` each. */
+function submitSlow(count: number, ms: number): Promise<string[]> {
+  return submitMany(
+    fleet as Fleet,
+    'slow',
+    Array.from({ length: count }, (_, i) => slow(ms, i)),
+  );
+}
+
 /** Settles, checks that nothing is open in Redis, and that no terminal state changes afterwards. */
 async function ledger(of: Fleet, seconds: number): Promise<Map<string, RequestStatus>> {
   const ended = await of.api.settle(seconds);
@@ -68,11 +77,7 @@ async function ledger(of: Fleet, seconds: number): Promise<Map<string, RequestSt
 describe('a runner', () => {
   it('killed mid-batch is replaced, and its batch is run again: nobody notices', async () => {
     const { api } = await start();
-    await submitMany(
-      fleet as Fleet,
-      'slow',
-      Array.from({ length: 40 }, (_, i) => slow(60, i)),
-    );
+    await submitSlow(40, 60);
     await sleep(150);
     const [before] = await (fleet as Fleet).runnerPids();
     process.kill(before as number, 'SIGKILL');
@@ -117,11 +122,7 @@ describe('a runner', () => {
   it('that hangs is killed after timeout_ms and replaced; the request that hung it fails, others succeed', async () => {
     const { api } = await start();
     const hung = await api.submit('slow', slow(3_600_000));
-    const others = await submitMany(
-      fleet as Fleet,
-      'slow',
-      Array.from({ length: 6 }, (_, i) => slow(5, i)),
-    );
+    const others = await submitSlow(6, 5);
     const ended = await ledger(fleet as Fleet, 60);
     expect(ended.get(hung.body.request_id)).toBe('failed');
     expect((await api.result(hung.body.request_id)).error?.code).toBe('run_timeout');
@@ -132,11 +133,7 @@ describe('a runner', () => {
 describe('a worker', () => {
   it('killed mid-batch: another takes its jobs over when their locks have run out', async () => {
     await start(2);
-    await submitMany(
-      fleet as Fleet,
-      'slow',
-      Array.from({ length: 60 }, (_, i) => slow(40, i)),
-    );
+    await submitSlow(60, 40);
     await sleep(200);
     (fleet as Fleet).workers[0]?.child.kill('SIGKILL');
     const ended = await ledger(fleet as Fleet, 60);
@@ -145,11 +142,7 @@ describe('a worker', () => {
 
   it('stopped for twice the lock time and woken again writes nothing over what others did', async () => {
     await start(2);
-    await submitMany(
-      fleet as Fleet,
-      'slow',
-      Array.from({ length: 60 }, (_, i) => slow(40, i)),
-    );
+    await submitSlow(60, 40);
     await sleep(200);
     const paused = (fleet as Fleet).workers[0];
     paused?.child.kill('SIGSTOP');
@@ -161,11 +154,7 @@ describe('a worker', () => {
 
   it('asked to stop hands back what it has not run, within its drain time, and loses nothing', async () => {
     await start(2);
-    await submitMany(
-      fleet as Fleet,
-      'slow',
-      Array.from({ length: 80 }, (_, i) => slow(40, i)),
-    );
+    await submitSlow(80, 40);
     await sleep(200);
     const [leaving] = (fleet as Fleet).workers;
     const asked = Date.now();

@@ -30,8 +30,7 @@ export function compareWaiting(a: Waiting, b: Waiting): number {
     a.priority - b.priority ||
     (a.deadline || Number.POSITIVE_INFINITY) - (b.deadline || Number.POSITIVE_INFINITY) ||
     a.acceptedAt - b.acceptedAt ||
-    a.arrivedAt - b.arrivedAt ||
-    0
+    a.arrivedAt - b.arrivedAt
   );
 }
 

@@ -59,12 +59,6 @@ export class Batcher<Entry extends Waiting, Outcome> {
     return this.#inFlight;
   }
 
-  /** Changes limits that are safe to change while running. */
-  set limits(limits: PolicyLimits) {
-    this.#options.limits = limits;
-    this.#pumpSoon();
-  }
-
   /** Resolves with the entry's own outcome; 'expired' when its deadline passed first, 'drained' at a stop. */
   add(entry: Entry): Promise<Outcome | Unsettled> {
     if (this.#draining) return Promise.resolve('drained');

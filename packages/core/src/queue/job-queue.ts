@@ -218,10 +218,6 @@ export class JobConsumer {
     await this.#worker.pause(true);
   }
 
-  resume(): void {
-    this.#worker.resume();
-  }
-
   /** @param force gives up on jobs still under way: their locks run out and other workers take them. */
   async close(force = false): Promise<void> {
     await this.#worker.close(force);
