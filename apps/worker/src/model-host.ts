@@ -3,6 +3,7 @@
  * allow, and for each model the consumers of its queues. A model that cannot be loaded says why and hinders no other.
  */
 
+import { allowedClasses } from '@remuda/core/devices/affinity-rules';
 import type { Device } from '@remuda/core/devices/probe';
 import { toItemError } from '@remuda/core/errors';
 import { RunnerProcess } from '@remuda/core/inference/runner-process';
@@ -101,6 +102,16 @@ export class ModelHost implements Service {
         device,
         device_class,
         description,
+        memory_total_bytes: null,
+        memory_free_bytes: null,
+        memory_budget_bytes: null,
+        memory_used_bytes: 0,
+        utilisation: null,
+        compute_capability: null,
+        uuid: null,
+        driver: null,
+        providers: [],
+        probed_at: null,
         runner: state,
         runner_pid: pid,
         runner_restarts: restarts,
@@ -184,10 +195,8 @@ export class ModelHost implements Service {
       }
     }
     if (!model.config) return;
-    const { affinity } = model.config;
-    const allowed = this.#devices.filter(({ device_class }) =>
-      affinity.includes(device_class as DeviceClass),
-    );
+    const classes = allowedClasses(model.config);
+    const allowed = this.#devices.filter(({ device_class }) => classes.includes(device_class as DeviceClass));
     const complete = model.versions.filter((version) => version.complete);
     await Promise.all(
       allowed.flatMap((device) => complete.map((version) => this.#load(model, version.version, device))),
@@ -262,6 +271,14 @@ export class ModelHost implements Service {
       provider: '',
       state: 'loading',
       reason: null,
+      load_mode: 'eager',
+      instances: 1,
+      memory_bytes: null,
+      last_used_at: null,
+      backlog_rows: 0,
+      seconds_per_row: null,
+      run_seconds: null,
+      breaker: 'closed',
     };
     const state = { ...(this.#states.get(key) ?? blank), ...change };
     this.#states.set(key, state);

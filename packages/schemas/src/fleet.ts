@@ -1,15 +1,39 @@
 /** The fleet: what each worker's heartbeat says. */
 import * as z from 'zod';
+import { LoadMode } from './model-versions.js';
 
+/** loading → warming → verifying → ready → draining → unloaded; failed, with the reason, from any of the first three. */
+export const LOAD_STATES = [
+  'loading',
+  'warming',
+  'verifying',
+  'ready',
+  'draining',
+  'unloaded',
+  'failed',
+] as const;
+
+/** One version on one device of a worker. */
 export const LoadedModel = z
   .strictObject({
     model: z.string(),
     version: z.string(),
     digest: z.string(),
     device: z.string(),
-    provider: z.string(),
-    state: z.enum(['loading', 'ready', 'failed', 'unloaded']),
-    reason: z.string().nullable().describe('Why it failed.'),
+    provider: z.string().describe('The execution provider that really runs it; empty before it is loaded.'),
+    state: z.enum(LOAD_STATES),
+    reason: z.string().nullable().describe('Why it failed, or is not loaded.'),
+    load_mode: LoadMode,
+    instances: z.int(),
+    memory_bytes: z.int().nullable().describe('What loading it added to the memory of its runner.'),
+    last_used_at: z.iso.datetime().nullable(),
+    backlog_rows: z.int().describe('Rows taken from the queues and not yet finished.'),
+    seconds_per_row: z
+      .number()
+      .nullable()
+      .describe('Measured while busy, all instances together; null: not yet measured.'),
+    run_seconds: z.number().nullable().describe('Typical time of a run; null: not yet measured.'),
+    breaker: z.enum(['closed', 'open', 'half_open']).describe('open: its runs keep failing.'),
   })
   .meta({ id: 'LoadedModel' });
 export type LoadedModel = z.infer<typeof LoadedModel>;
@@ -19,6 +43,18 @@ export const DeviceStatus = z
     device: z.string().describe('cpu, cuda:0, …'),
     device_class: z.string(),
     description: z.string(),
+    memory_total_bytes: z.int().nullable(),
+    memory_free_bytes: z.int().nullable().describe('As last probed.'),
+    memory_budget_bytes: z.int().nullable().describe('Most that models may take there; null: no limit.'),
+    memory_used_bytes: z.int().describe('What the loaded models take, as measured at their load.'),
+    utilisation: z.number().min(0).max(1).nullable(),
+    compute_capability: z.number().nullable(),
+    uuid: z.string().nullable(),
+    driver: z.string().nullable(),
+    providers: z
+      .array(z.strictObject({ provider: z.string(), ok: z.boolean(), reason: z.string().nullable() }))
+      .describe('Execution providers that were tried for it, and what came of it.'),
+    probed_at: z.iso.datetime().nullable(),
     runner: z.enum(['starting', 'ready', 'restarting', 'stopped']),
     runner_pid: z.int().nullable(),
     runner_restarts: z.int(),
@@ -39,7 +75,18 @@ export const WorkerHeartbeat = z
     healthy: z.boolean(),
     unhealthy_reason: z.string().nullable(),
     cores: z.int(),
+    cpu: z
+      .strictObject({
+        model: z.string(),
+        physical_cores: z.int().nullable(),
+        threads: z.int(),
+        instruction_sets: z.array(z.string()).describe('Those that matter to inference: avx2, avx512f, …'),
+        cgroup_cores: z.number().nullable().describe('Limit of the container; null: none.'),
+      })
+      .nullable(),
     memory_bytes: z.int(),
+    memory_free_bytes: z.int().nullable(),
+    deployments_revision: z.int().describe('Newest desired state that this worker has taken in.'),
     rss_bytes: z.int(),
     devices: z.array(DeviceStatus),
     models: z.array(LoadedModel),

@@ -10,6 +10,8 @@ export * from './inference-request.js';
 export * from './inference-result.js';
 export * from './json-text.js';
 export * from './model.js';
+export * from './model-deployment.js';
+export * from './model-versions.js';
 export * from './tensor.js';
 export * from './tensor-codec.js';
 export * from './violation.js';

@@ -6,6 +6,7 @@
  */
 import * as z from 'zod';
 import { ItemError } from './errors.js';
+import { VersionRef } from './model-versions.js';
 import { InputValue } from './tensor.js';
 
 export const LIMITS = {
@@ -68,6 +69,12 @@ export const RequestMetadata = z
       .describe(
         'From acceptance, in milliseconds: a request that has not begun to run by then ends as expired.',
       ),
+    sticky_key: z
+      .string()
+      .min(1)
+      .max(256)
+      .optional()
+      .describe('Requests of one key go to the same version while a split is in force: a user id, say.'),
     result_ttl_s: z
       .int()
       .min(1)
@@ -105,11 +112,9 @@ export const RequestOptions = z.strictObject({
     .describe('Checked against the schema that the model’s harness declares.'),
   stream: z.boolean().optional().describe('An error on a harness that cannot stream.'),
   metadata: RequestMetadata.optional(),
-  version: z
-    .string()
-    .regex(/^[1-9]\d{0,8}$/, { error: 'a version number' })
-    .optional()
-    .describe('Version number of the model; default is the highest.'),
+  version: VersionRef.optional().describe(
+    'Version number or alias of the model; default is its alias stable, else the newest that is ready.',
+  ),
   device: z
     .string()
     .min(1)
@@ -146,12 +151,33 @@ export const BatchSubmission = z
   })
   .meta({ id: 'BatchSubmission' });
 
-/** The recorded decision to which device class a request goes, with the reasons. */
+/** A device class that was considered, with the facts of that moment. */
+export const RouteCandidate = z
+  .strictObject({
+    device_class: z.string(),
+    workers: z.int().describe('Live workers that have the version there, or can load it.'),
+    instances: z.int(),
+    rows_ahead: z.int().describe('Rows that wait in its queue or are being run.'),
+    seconds_per_row: z.number().nullable().describe('null: not measured yet.'),
+    expected_s: z.number().nullable().describe('Expected time to completion; null: cannot be said.'),
+    verdict: z.string().describe('Chosen, or why not.'),
+  })
+  .meta({ id: 'RouteCandidate' });
+export type RouteCandidate = z.infer<typeof RouteCandidate>;
+
+/** The recorded decision which version and which device class a request goes to, with the reasons. */
 export const Route = z
   .strictObject({
     device_class: z.string(),
     lane: Lane,
     reasons: z.array(z.string()).describe('Why, in the order the facts were used.'),
+    candidates: z.array(RouteCandidate).optional(),
+    facts_age_ms: z.int().optional().describe('Age of the view of the fleet that was used.'),
+    version_reason: z.string().optional().describe('How the version was chosen.'),
+    fallback_for: z
+      .string()
+      .optional()
+      .describe('The model that was asked for, where another answers for it.'),
   })
   .meta({ id: 'Route' });
 export type Route = z.infer<typeof Route>;
@@ -179,6 +205,16 @@ export const RequestRecord = z
       'When record and result are removed; while the request has not ended, when they would be if it ended now.',
     ),
     trace_id: z.string(),
+    queue: z
+      .strictObject({
+        position: z.int().describe('Requests before it in its queue; 0: it is next.'),
+        rows_ahead: z.int(),
+        eta_ms: z.int().nullable().describe('Expected time until it has ended; null: not measured yet.'),
+        eta_at: Timestamp.nullable(),
+      })
+      .nullable()
+      .optional()
+      .describe('While it waits; given by GET /v1/requests/{id}.'),
     notices: z
       .array(z.string())
       .describe('What is worth knowing, such as that no live worker serves the model.'),

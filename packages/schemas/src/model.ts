@@ -2,10 +2,46 @@
 import * as z from 'zod';
 import { Datatype } from './datatypes.js';
 import { Lane, ModelName } from './inference-request.js';
+import { LoadMode, VersionPolicy } from './model-versions.js';
 
 export const DEVICE_CLASSES = ['cpu', 'cuda', 'tensorrt', 'webgpu', 'coreml', 'dml'] as const;
 export const DeviceClass = z.enum(DEVICE_CLASSES).describe('The class of a device; cuda:0 is of class cuda.');
 export type DeviceClass = z.infer<typeof DeviceClass>;
+
+export const PRECISIONS = ['fp32', 'fp16', 'int8'] as const;
+export const Precision = z.enum(PRECISIONS);
+export type Precision = z.infer<typeof Precision>;
+
+/** Where a model may run, and on what conditions. The bare name of a class is a rule without conditions. */
+export const AffinityRule = z
+  .strictObject({
+    device: z
+      .string()
+      .regex(new RegExp(`^(?:${DEVICE_CLASSES.join('|')})(?::\\d{1,3})?$`), {
+        error: `a device class (${DEVICE_CLASSES.join(', ')}) or one device of it, such as cuda:0`,
+      })
+      .describe('A device class, or one device such as cuda:0.'),
+    min_free_memory_mib: z
+      .int()
+      .min(1)
+      .optional()
+      .describe('Memory that must be free there before the load.'),
+    max_utilisation: z
+      .number()
+      .min(0)
+      .max(1)
+      .optional()
+      .describe('Of a GPU, at the time of the load: 0.8 keeps off one that is busier than 80 %.'),
+    min_compute_capability: z.number().min(1).max(99).optional().describe('Of an NVIDIA GPU, such as 7.5.'),
+    min_cores: z.int().min(1).optional().describe('Usable cores of the machine.'),
+    precision: Precision.optional().describe('Which file of `variants` is loaded there.'),
+    allow_cpu_fallback: z
+      .boolean()
+      .default(false)
+      .describe('Whether parts that the provider cannot run may run on the CPU; else the load fails.'),
+  })
+  .meta({ id: 'AffinityRule' });
+export type AffinityRule = z.infer<typeof AffinityRule>;
 
 /** Pads a variable axis so that inputs of different lengths can share a batch. */
 export const PaddingRule = z
@@ -45,8 +81,26 @@ export const HarnessConfig = z
       .min(1)
       .describe('Name of a harness kind, or "./file.mjs" beside model.yaml for one of your own.'),
     model_path: z.string().default('model.onnx').describe('File in the version folder.'),
-    device: DeviceClass.default('cpu').describe('Preferred device class.'),
-    precision: z.enum(['fp32', 'fp16', 'int8']).default('fp32'),
+    device: DeviceClass.optional().describe('Preferred device class: goes before all others of `affinity`.'),
+    precision: Precision.default('fp32').describe(
+      'Which file of `variants` is loaded where a rule names none.',
+    ),
+    variants: z
+      .partialRecord(Precision, z.string().min(1))
+      .default({})
+      .describe('File in the version folder by precision; model_path where there is none.'),
+    version_policy: VersionPolicy.default('latest').describe('Which versions are kept loaded.'),
+    load_mode: LoadMode.default('eager').describe('When a version is loaded.'),
+    pinned: z.boolean().default(false).describe('Never unloaded to make room for another model.'),
+    fallback_model: ModelName.optional().describe(
+      'Model that answers while this one has no version that is ready, or fails.',
+    ),
+    latency_objective_ms: z
+      .number()
+      .positive()
+      .max(600_000)
+      .optional()
+      .describe('With it the batch size adapts: the p95 of a run is held below this.'),
     max_batch_size: z
       .int()
       .min(1)
@@ -66,7 +120,11 @@ export const HarnessConfig = z
       .min(1)
       .default(30_000)
       .describe('Longest time of one run; then the runner is replaced.'),
-    affinity: z.array(DeviceClass).min(1).default(['cpu']).describe('Device classes allowed, best first.'),
+    affinity: z
+      .array(z.union([DeviceClass, AffinityRule]))
+      .min(1)
+      .optional()
+      .describe('Where it may run, best first; default is `device`, or cpu.'),
     batch_axis: z
       .record(z.string(), z.int().min(0).max(15).nullable())
       .default({})

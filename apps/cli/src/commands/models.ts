@@ -77,9 +77,16 @@ export function detailLines(detail: ModelDetail, { colours, width }: Terminal): 
 }
 
 function configLine(config: NonNullable<ModelDetail['config']>): string {
-  const { harness, max_batch_size, max_queue_delay_ms, instances, affinity } = config;
+  const {
+    harness,
+    max_batch_size,
+    max_queue_delay_ms,
+    instances,
+    affinity = [config.device ?? 'cpu'],
+  } = config;
+  const places = affinity.map((rule) => (typeof rule === 'string' ? rule : rule.device));
   const batches = `batches of up to ${max_batch_size} rows within ${max_queue_delay_ms} ms`;
-  return `harness ${harness}, ${batches}, ${plural(instances, 'instance')}, on ${affinity.join(' or ')}`;
+  return `harness ${harness}, ${batches}, ${plural(instances, 'instance')}, on ${places.join(' or ')}`;
 }
 
 function tensorRow(role: string, { name, datatype, shape, batch_axis, kind }: SignatureTensor): string[] {

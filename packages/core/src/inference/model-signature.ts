@@ -1,6 +1,7 @@
 /** The signature of a loaded model version: what its users see. Made alike by runners and by inspect-model.ts. */
 import { type ModelSignature, ModelSignature as Schema } from '@remuda/schemas';
 import * as z from 'zod';
+import { allowedClasses } from '../devices/affinity-rules.js';
 import { ModelLoadError } from '../errors.js';
 import type { HarnessDefinition, ModelSource, ModelTensors } from '../harness/harness.js';
 
@@ -26,7 +27,7 @@ export function buildSignature(
     padding: config.padding,
     parameters_schema: definition.parameters ? z.toJSONSchema(definition.parameters, { io: 'input' }) : null,
     streams: false,
-    affinity: config.affinity,
+    affinity: allowedClasses(config),
   });
 }
 

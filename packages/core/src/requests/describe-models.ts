@@ -1,5 +1,6 @@
 /** Models as GET /v1/models shows them: the catalogue's entry, who has it loaded, and its queues. */
 import type { DeviceClass, ModelDetail, ModelSummary } from '@remuda/schemas';
+import { allowedClasses } from '../devices/affinity-rules.js';
 import type { FleetView } from '../fleet/fleet-view.js';
 import type { JobQueues } from '../queue/job-queue.js';
 import { LANES, type Partition } from '../queue/partitions.js';
@@ -46,7 +47,8 @@ async function summaryOf(entry: CatalogueEntry, deps: DescribeDeps): Promise<Mod
 }
 
 function partitionsOf(entry: CatalogueEntry, { catalogue, fleet }: DescribeDeps): Partition[] {
-  const allowed = catalogue.configOf(entry)?.affinity ?? [];
+  const config = catalogue.configOf(entry);
+  const allowed = config ? allowedClasses(config) : [];
   const classes = new Set<DeviceClass>([...allowed, ...fleet.liveClasses(entry.name)]);
   return [...classes].flatMap((deviceClass) =>
     LANES.map((lane) => ({ model: entry.name, deviceClass, lane })),

@@ -60,6 +60,41 @@ export class Keys {
     return `${this.space.prefix}:signatures`;
   }
 
+  /** Hash: desired state of each model, by name. */
+  deployments(): string {
+    return `${this.space.prefix}:{models}:desired`;
+  }
+
+  /** Counter: how often any desired state was changed. */
+  deploymentsRevision(): string {
+    return `${this.space.prefix}:{models}:revision`;
+  }
+
+  /** List: what was done to a model, newest first. */
+  modelHistory(model: string): string {
+    return `${this.space.prefix}:{models}:history:${model}`;
+  }
+
+  /** Hash: which version each model serves by default, by name. */
+  serving(): string {
+    return `${this.space.prefix}:{models}:serving`;
+  }
+
+  /** Channel: the desired state of some model, or what it serves, has changed. */
+  modelsChanged(): string {
+    return `${this.space.prefix}:models:changed`;
+  }
+
+  /** Channel: a request waits for a model that no worker has loaded; the message is the name of its queue. */
+  doorbell(): string {
+    return `${this.space.prefix}:doorbell`;
+  }
+
+  /** String with a time to live: who is the steward. */
+  stewardLease(): string {
+    return `${this.space.prefix}:steward`;
+  }
+
   /** String with a time to live: the heartbeat of a worker. */
   worker(workerId: string): string {
     return `${this.space.prefix}:worker:${workerId}`;

@@ -1,0 +1,151 @@
+/**
+ * The desired state of models in Redis. Every edit is one script: it happens wholly and is written into the model's
+ * history, or not at all because someone else was faster; then it is made again from what is there now.
+ *
+ * Edited by the admin API (edit-models.ts), read by workers through deployment-view.ts and turned into what to load by
+ * version-plan.ts.
+ */
+import { ModelDeployment, ModelEvent, ServingState } from '@remuda/schemas';
+import { RemudaError } from '../errors.js';
+import { type Clock, systemClock } from '../lifecycle/clock.js';
+import type { Keys } from '../store/keys.js';
+import { callScript, type Redis } from '../store/redis.js';
+
+const HISTORY_KEPT = 500;
+/** Edits are made by people: that many in a row lost to others means that something is wrong. */
+const MOST_TRIES = 20;
+
+export interface Edit {
+  model: string;
+  /** Who asks for it. */
+  who: string;
+  /** Verb for the history. */
+  what: string;
+  /** For the history. */
+  detail: Record<string, unknown>;
+  /** The new state from the one there is; throws to refuse. Called again where someone else was faster. */
+  change(current: ModelDeployment): ModelDeployment;
+}
+
+export interface DeploymentsOptions {
+  redis: Redis;
+  keys: Keys;
+  clock?: Clock;
+}
+
+export class Deployments {
+  readonly #redis: Redis;
+  readonly #keys: Keys;
+  readonly #clock: Clock;
+
+  constructor({ redis, keys, clock = systemClock }: DeploymentsOptions) {
+    this.#redis = redis;
+    this.#keys = keys;
+    this.#clock = clock;
+  }
+
+  /** The newest revision; 0 while nothing was ever changed. */
+  async revision(): Promise<number> {
+    return Number((await this.#redis.get(this.#keys.deploymentsRevision())) ?? 0);
+  }
+
+  async all(): Promise<Map<string, ModelDeployment>> {
+    const texts = await this.#redis.hgetall(this.#keys.deployments());
+    return new Map(Object.entries(texts).map(([model, text]) => [model, parseDeployment(text)]));
+  }
+
+  /** What is stored; the state of a model that nobody has touched where there is nothing. */
+  async get(model: string): Promise<ModelDeployment> {
+    const text = await this.#redis.hget(this.#keys.deployments(), model);
+    return text === null ? untouched(model) : parseDeployment(text);
+  }
+
+  /** @throws what `change` throws, RemudaError internal */
+  async edit({ model, who, what, detail, change }: Edit): Promise<ModelDeployment> {
+    for (let tries = 0; tries < MOST_TRIES; tries++) {
+      const current = await this.get(model);
+      const at = new Date(this.#clock.now()).toISOString();
+      const { revision: _, ...next } = { ...change(current), updated_at: at, updated_by: who };
+      const { revision: __, ...event } = { at, who, what, detail, revision: null } satisfies ModelEvent;
+      const revision = await callScript(
+        this.#redis,
+        'saveDeployment',
+        [this.#keys.deployments(), this.#keys.deploymentsRevision(), this.#keys.modelHistory(model)],
+        [model, current.revision, JSON.stringify(next), JSON.stringify(event), HISTORY_KEPT],
+      );
+      if (revision === 0) continue;
+      await this.#redis.publish(this.#keys.modelsChanged(), model);
+      return { ...next, revision: revision as number };
+    }
+    throw new RemudaError(
+      'internal',
+      `the desired state of ${model} is being changed all the time: try again`,
+    );
+  }
+
+  /** Newest first. */
+  async history(model: string, limit: number): Promise<ModelEvent[]> {
+    const texts = await this.#redis.lrange(this.#keys.modelHistory(model), 0, limit - 1);
+    return texts.map((text) => {
+      const [revision, json] = revisionAnd(text);
+      return ModelEvent.parse({ ...json, revision: revision === 0 ? null : revision });
+    });
+  }
+
+  /** For what the fleet did by itself. */
+  async record(model: string, event: Omit<ModelEvent, 'at' | 'revision'>): Promise<void> {
+    const entry = { at: new Date(this.#clock.now()).toISOString(), ...event };
+    const key = this.#keys.modelHistory(model);
+    await this.#redis
+      .multi()
+      .lpush(key, `0 ${JSON.stringify(entry)}`)
+      .ltrim(key, 0, HISTORY_KEPT - 1)
+      .exec();
+  }
+
+  /** Which version requests without a version go to, by model. */
+  async serving(): Promise<Map<string, ServingState>> {
+    const texts = await this.#redis.hgetall(this.#keys.serving());
+    return new Map(
+      Object.entries(texts).map(([model, text]) => [model, ServingState.parse(JSON.parse(text))]),
+    );
+  }
+
+  /** For the steward alone. */
+  async serve(state: ServingState): Promise<void> {
+    await this.#redis.hset(this.#keys.serving(), state.model, JSON.stringify(state));
+    await this.#redis.publish(this.#keys.modelsChanged(), state.model);
+  }
+}
+
+/** The desired state of a model that lies in a repository and was never touched: everything as model.yaml says. */
+export function untouched(model: string): ModelDeployment {
+  return {
+    model,
+    revision: 0,
+    source: null,
+    registered: true,
+    load_mode: null,
+    version_policy: null,
+    loads: {},
+    pinned: null,
+    instances: null,
+    settings: {},
+    aliases: {},
+    split: null,
+    shadow: null,
+    digests: {},
+    updated_at: new Date(0).toISOString(),
+    updated_by: 'repository',
+  };
+}
+
+function parseDeployment(text: string): ModelDeployment {
+  const [revision, json] = revisionAnd(text);
+  return ModelDeployment.parse({ ...json, revision });
+}
+
+function revisionAnd(text: string): [number, Record<string, unknown>] {
+  const space = text.indexOf(' ');
+  return [Number(text.slice(0, space)), JSON.parse(text.slice(space + 1)) as Record<string, unknown>];
+}
