@@ -48,6 +48,7 @@ function heartbeat(
   return {
     ...{ worker_id: 'w1', host: 'h', pid: 1, remuda_version: '0', started_at: at, at, state },
     ...{ healthy: true, unhealthy_reason: null, cores: 1, memory_bytes: 1, rss_bytes: 1, devices: [] },
+    ...{ cpu: null, memory_free_bytes: null, deployments_revision: 0 },
     ...{ in_flight: 0, rows_per_s: 0, batch_mean: 0, rows_total: 0 },
     models: models.map((model) => ({
       ...{
