@@ -245,6 +245,12 @@ const MODELS = {
     about: 'Gives back x after `iterations` rounds of work; a huge number hangs.',
     file: slow(),
     rows: 8,
+    more: 'timeout_ms: 600000\n',
+  },
+  'slow-limited': {
+    about: 'As slow; what hangs in it is found out soon.',
+    file: slow(),
+    rows: 8,
     more: 'timeout_ms: 3000\n',
   },
   'fail-on-mark': { about: 'Fails at run time when any row starts with 666.', file: failOnMark(), rows: 32 },

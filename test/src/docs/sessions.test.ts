@@ -37,7 +37,7 @@ beforeAll(async () => {
   path = `${commandFolder(folder)}:${process.env.PATH}`;
   fleet = await Fleet.start({ models, env: { REMUDA_WORKER_INSTANCES: '1' } });
   await untilSeen([...BUNDLED, ...EXAMPLES].length);
-}, 60_000);
+});
 afterAll(async () => {
   await fleet?.stop();
   rmSync(folder, { recursive: true, force: true });
@@ -45,7 +45,7 @@ afterAll(async () => {
 
 /** A new API says "no live worker" until it has read the first heartbeat that lists them all. */
 async function untilSeen(count: number): Promise<void> {
-  for (const until = Date.now() + 20_000; Date.now() < until; await sleep(100)) {
+  for (const until = Date.now() + 120_000; Date.now() < until; await sleep(100)) {
     const { body } = await fleet.api.get<{ models: ModelSummary[] }>('/v1/models');
     if (body.models.filter(({ workers }) => workers > 0).length === count) return;
   }

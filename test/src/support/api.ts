@@ -49,8 +49,8 @@ export class Api {
     return answer;
   }
 
-  /** Submits and waits for the result. */
-  async run(model: string, request: unknown, seconds = 20): Promise<InferenceResult> {
+  /** Submits and waits for the result, for as long as the API holds a call. */
+  async run(model: string, request: unknown, seconds = 60): Promise<InferenceResult> {
     const answer = await this.post<InferenceResult>(`/v1/models/${model}/requests`, request, {
       prefer: `wait=${seconds}`,
     });

@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import type { LifeEvent, LoggedEvent } from '@remuda/core/observability/events';
 import { startPrivateRedis } from '@remuda/infra/redis-launcher';
 import { Api } from './api.js';
 
@@ -31,7 +32,8 @@ export interface FleetProcess {
 
 type PrivateRedis = Awaited<ReturnType<typeof startPrivateRedis>>;
 
-const READY_MS = 30_000;
+/** Only bounds a failing test. */
+const PATIENCE_MS = 120_000;
 
 export class Fleet {
   readonly api: Api;
@@ -69,19 +71,26 @@ export class Fleet {
     return worker;
   }
 
-  /** Every log line of every process so far. */
+  /** Every log line of every process so far; the one that is just being written is left out. */
   logLines(): string[] {
-    return this.#logs.flatMap((file) => readFileSync(file, 'utf8').split('\n').filter(Boolean));
+    return this.#logs.flatMap((file) => readFileSync(file, 'utf8').split('\n').slice(0, -1).filter(Boolean));
+  }
+
+  /** What the log has of an event so far, of all requests. */
+  logged(event: LifeEvent): LoggedEvent[] {
+    return this.logLines()
+      .filter((line) => line.includes(`"${event}"`))
+      .map((line) => JSON.parse(line) as LoggedEvent)
+      .filter((line) => line.event === event);
   }
 
   /** Pids of the runner processes, as the heartbeats say. */
   async runnerPids(): Promise<number[]> {
-    for (let i = 0; i < 50; i++) {
+    for (const until = Date.now() + PATIENCE_MS; Date.now() < until; await sleep(100)) {
       const { workers } = await this.api.fleet();
       const pids = workers.flatMap(({ devices }) => devices.flatMap(({ runner_pid }) => runner_pid ?? []));
-      if (pids.length > 0) return pids;
       // The API looks at the heartbeats again in a moment.
-      await sleep(100);
+      if (pids.length > 0) return pids;
     }
     throw new Error('no worker has told of its runner');
   }
@@ -92,7 +101,7 @@ export class Fleet {
       child.kill('SIGTERM');
     }
     await Promise.all(
-      [...this.workers, this.apiProcess].filter(Boolean).map((one) => endWithin(one, 15_000)),
+      [...this.workers, this.apiProcess].filter(Boolean).map((one) => endWithin(one, 30_000)),
     );
     await this.redis.stop();
     for (const stream of this.#streams) stream.end();
@@ -139,8 +148,8 @@ function processEnv(): Record<string, string> {
 function readyUrl(child: ChildProcess, ended: Promise<unknown>, lastLines: () => string): Promise<string> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(
-      () => reject(new Error(`not ready within ${READY_MS} ms\n${lastLines()}`)),
-      READY_MS,
+      () => reject(new Error(`not ready within ${PATIENCE_MS} ms\n${lastLines()}`)),
+      PATIENCE_MS,
     );
     child.on('message', (message) => {
       const { type, url } = message as { type: string; url: string };

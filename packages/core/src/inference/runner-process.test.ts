@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { decodeFrame, encodeFrame, type RawTensor } from '@remuda/schemas';
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { type Clock, systemClock } from '../lifecycle/clock.js';
 import { builtFile } from './built-file.js';
 import { type BatchReport, type RunnerEnd, RunnerLostError, RunnerProcess } from './runner-process.js';
 import type { BatchUnit } from './runner-protocol.js';
@@ -166,8 +167,11 @@ describe('trouble', () => {
     const { load, put, run } = await setup();
     await load('slow', { timeout_ms: 400 });
     await load('identity-fp32', { timeout_ms: 60_000 });
-    const hang = run('slow', [await put('hang', [...row(1, 2, 3, 4), work(10n ** 12n)])]);
-    const queued = run('slow', [await put('queued', [...row(1, 2, 3, 4), work(1n)])]);
+    const hanging = await put('hang', [...row(1, 2, 3, 4), work(10n ** 15n)]);
+    const behind = await put('queued', [...row(1, 2, 3, 4), work(1n)]);
+    // In one go: both are in the runner when it is killed.
+    const hang = run('slow', [hanging]);
+    const queued = run('slow', [behind]);
     const [guilty, innocent] = await Promise.all([lossOf(hang), lossOf(queued)]);
     expect(guilty).toMatchObject({ reason: 'timed_out', suspect: true, suspects: 1 });
     expect(innocent).toMatchObject({ reason: 'crashed', wasRunning: false, suspect: false });
@@ -176,10 +180,26 @@ describe('trouble', () => {
   });
 
   test('a main thread that no longer answers is killed and replaced', async () => {
-    const { runner, lost, load, put, run } = await setup({ heartbeatMs: 50, missedHeartbeats: 4 });
+    const heartbeatMs = 12_345;
+    const missedHeartbeats = 4;
+    let nextBeat = (): void => {};
+    // Hearts beat when the test says so: no busy machine makes a runner look hung.
+    const clock: Clock = {
+      now: systemClock.now,
+      after(ms, callback) {
+        if (ms !== heartbeatMs) return systemClock.after(ms, callback);
+        nextBeat = callback;
+        return () => {};
+      },
+    };
+    const { runner, lost, load, put, run } = await setup({ clock, heartbeatMs, missedHeartbeats });
     await load('identity-fp32');
     process.kill(runner.status().pid as number, 'SIGSTOP');
-    const loss = await lossOf(run('identity-fp32', [await put('a', row(1, 2, 3, 4))]));
+    const lossOfBatch = lossOf(run('identity-fp32', [await put('a', row(1, 2, 3, 4))]));
+    await expect.poll(() => runner.status().batchesInFlight).toBe(1);
+    // The first one asks; the others find no answer.
+    for (let beat = 0; beat <= missedHeartbeats; beat++) nextBeat();
+    const loss = await lossOfBatch;
     expect(loss).toMatchObject({ reason: 'crashed', wasRunning: false });
     expect(lost).toMatchObject([{ reason: 'hung' }]);
     await expect(run('identity-fp32', [await put('b', row(1, 2, 3, 4))])).resolves.toBeDefined();

@@ -120,7 +120,7 @@ function partsOf(deps: RequestUseCaseDeps) {
     resultTtlS,
   });
   const read = (requestId: string) => getRequest(requestId, { store, guard });
-  const waiters = new RequestWaiters({ subscriber, keys, read, metrics, onError });
+  const waiters = new RequestWaiters({ subscriber, keys, read, metrics, clock, onError });
   return { store, queues, guard, fleet, catalogue, admission, withdrawals, submitter, waiters };
 }
 

@@ -4,6 +4,7 @@
  * record, reads it again every few seconds, and after each reconnect of the subscriber.
  */
 import { isTerminal } from '@remuda/schemas';
+import type { Clock } from '../lifecycle/clock.js';
 import type { Service } from '../lifecycle/service.js';
 import type { Metrics } from '../observability/metrics.js';
 import type { Keys } from '../store/keys.js';
@@ -20,6 +21,7 @@ export interface WaiterOptions {
   /** @throws RemudaError request_not_found, store_unavailable */
   read(requestId: string): Promise<StoredRecord>;
   metrics: Pick<Metrics, 'waitHolders'>;
+  clock: Clock;
   onError(error: Error): void;
 }
 
@@ -55,13 +57,14 @@ export class RequestWaiters implements Service {
 
   /** The record when the request has ended, `ms` have passed or the signal fires: whichever is first. */
   async waitFor(requestId: string, ms: number, signal?: AbortSignal): Promise<StoredRecord> {
-    const until = Date.now() + ms;
-    const bell = new Bell(signal);
+    const { clock } = this.#options;
+    const until = clock.now() + ms;
+    const bell = new Bell(clock, signal);
     this.#register(requestId, bell.ring);
     try {
       for (;;) {
         const record = await this.#options.read(requestId);
-        const left = until - Date.now();
+        const left = until - clock.now();
         if (isTerminal(record.status) || left <= 0 || signal?.aborted || this.#stopped) return record;
         await bell.wait(Math.min(left, RECHECK_MS));
       }
@@ -99,9 +102,11 @@ export class RequestWaiters implements Service {
 class Bell {
   #rung = false;
   #listener: Wake | undefined;
+  readonly #clock: Clock;
   readonly #signal: AbortSignal | undefined;
 
-  constructor(signal: AbortSignal | undefined) {
+  constructor(clock: Clock, signal: AbortSignal | undefined) {
+    this.#clock = clock;
     this.#signal = signal;
     signal?.addEventListener('abort', this.ring);
   }
@@ -114,9 +119,9 @@ class Bell {
   async wait(ms: number): Promise<void> {
     if (!this.#rung) {
       await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, ms);
+        const cancel = this.#clock.after(ms, resolve);
         this.#listener = () => {
-          clearTimeout(timer);
+          cancel();
           resolve();
         };
       });

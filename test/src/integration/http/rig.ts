@@ -6,6 +6,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Clock } from '@remuda/core/lifecycle/clock';
 import { createLogger, type LogDestination } from '@remuda/core/observability/logger';
 import { publishSignature } from '@remuda/core/requests/published-signatures';
 import { Keys } from '@remuda/core/store/keys';
@@ -43,13 +44,14 @@ export interface Answer {
 export interface RigOptions {
   url?: string;
   env?: Record<string, string>;
+  clock?: Clock;
 }
 
-export async function setup({ url = testUrl(), env = {} }: RigOptions = {}): Promise<Rig> {
+export async function setup({ url = testUrl(), env = {}, clock }: RigOptions = {}): Promise<Rig> {
   const prefix = `${process.env.REMUDA_TEST_KEY_PREFIX ?? 'remuda-test'}-${randomBytes(6).toString('hex')}`;
   const keys = new Keys({ prefix, shards: 1 });
   const redis = connectRedis({ url, role: 'runner', name: 'test-http', onError() {} });
-  await waitUntilReady(redis, 5_000);
+  await waitUntilReady(redis, 60_000);
   for (const signature of SIGNATURES) {
     await publishSignature(redis, keys, signature, HarnessConfig.parse({ harness: signature.harness }));
   }
@@ -63,7 +65,8 @@ export async function setup({ url = testUrl(), env = {} }: RigOptions = {}): Pro
   });
   const log: Rig['log'] = [];
   const destination: LogDestination = { write: (line) => void log.push(JSON.parse(line)) };
-  const api = new ApiService({ config, logger: createLogger({ name: 'api', level: 'info', destination }) });
+  const logger = createLogger({ name: 'api', level: 'info', destination });
+  const api = new ApiService({ config, logger, clock });
   await api.start();
   const call: Rig['call'] = (method, path, init) => callApi(`${api.url}${path}`, method, init);
   return {

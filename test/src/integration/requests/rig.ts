@@ -32,6 +32,8 @@ export interface Rig {
   redis: Redis;
   keys: Keys;
   metrics: Metrics;
+  /** By which CLIENT KILL finds the connection that hears of ends. */
+  subscriberId: string;
   close(): Promise<void>;
 }
 
@@ -44,7 +46,8 @@ export async function setup({ url = testUrl(), shards = 1, ...deps }: RigOptions
   const connect = (role: 'api' | 'subscriber' | 'runner'): Redis =>
     connectRedis({ url, role, name: `test-${role}`, onError });
   const [redis, subscriber, other] = [connect('api'), connect('subscriber'), connect('runner')];
-  await Promise.all([redis, subscriber, other].map((connection) => waitUntilReady(connection, 5_000)));
+  await Promise.all([redis, subscriber, other].map((connection) => waitUntilReady(connection, 60_000)));
+  const subscriberId = String(await subscriber.call('CLIENT', 'ID'));
   await publishSignature(other, keys, signature(), HarnessConfig.parse({ harness: 'onnx' }));
   const metrics = createMetrics({ processMetrics: false });
   const life = lifeLog(silentLogger);
@@ -66,6 +69,7 @@ export async function setup({ url = testUrl(), shards = 1, ...deps }: RigOptions
     redis: other,
     keys,
     metrics,
+    subscriberId,
     async close() {
       await cases.stop();
       await dropKeys(other, prefix);
@@ -196,7 +200,7 @@ export async function answer(
 export async function until(
   what: string,
   holds: () => Promise<boolean> | boolean,
-  ms = 10_000,
+  ms = 120_000,
 ): Promise<void> {
   const end = Date.now() + ms;
   while (!(await holds())) {

@@ -1,0 +1,58 @@
+// Writes the model whose runs a test can hold: `gated`, an identity (x → y, fp32 [N, D]) with a harness of its own whose
+// runs wait for as long as the file gated/closed exists. What is to happen "while a batch runs" then does, however fast
+// or slow the machine is. `await makeGateModel(dir)`, or `node test/models/gate-model.mjs DIR`.
+
+import { access, copyFile, mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { makeTestModels } from './make-models.mjs';
+
+const CONFIG = `description: Gives back x once the file gated/closed is not there.
+harness: ./harness.mjs
+max_batch_size: 8
+intra_op_threads: 1
+timeout_ms: 600000
+warmup: []
+`;
+
+const HARNESS = `// The onnx kind, but for the gate.
+import { existsSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+const CLOSED = new URL('./closed', import.meta.url);
+
+export async function definition({ kind }) {
+  const onnx = await kind('onnx');
+  return {
+    ...onnx,
+    create() {
+      const harness = onnx.create();
+      const run = harness.run.bind(harness);
+      harness.run = async (batch, context) => {
+        while (existsSync(CLOSED)) await sleep(5);
+        return run(batch, context);
+      };
+      return harness;
+    },
+  };
+}
+`;
+
+/** Lays <dir>/gated; takes the graph of identity-fp32, which it makes if it is not there. */
+export async function makeGateModel(dir) {
+  const identity = join(dir, 'identity-fp32/1/model.onnx');
+  const known = await access(identity).then(
+    () => true,
+    () => false,
+  );
+  if (!known) await makeTestModels(dir);
+  const folder = join(dir, 'gated');
+  await mkdir(join(folder, '1'), { recursive: true });
+  await writeFile(join(folder, 'model.yaml'), CONFIG);
+  await writeFile(join(folder, 'harness.mjs'), HARNESS);
+  await copyFile(identity, join(folder, '1/model.onnx'));
+}
+
+if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href) {
+  await makeGateModel(process.argv[2] ?? '.');
+}
