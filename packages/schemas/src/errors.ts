@@ -117,6 +117,11 @@ export const ERROR_CATALOGUE = {
   },
   cancelled: { status: 409, retryable: false, sentence: 'The request was cancelled.' },
   model_load_failed: { status: 500, retryable: true, sentence: 'The model could not be loaded.' },
+  golden_mismatch: {
+    status: 422,
+    retryable: false,
+    sentence: "The version's golden cases do not hold, so it takes no traffic.",
+  },
   payload_missing: {
     status: 500,
     retryable: true,

@@ -5,6 +5,7 @@ export * from './datatypes.js';
 export * from './errors.js';
 export * from './fleet.js';
 export * from './frame.js';
+export * from './golden-case.js';
 export * from './half-float.js';
 export * from './inference-request.js';
 export * from './inference-result.js';

@@ -86,10 +86,12 @@ function fromIssue(issue: z.core.$ZodIssue, body: unknown, prefix: Path): Violat
   }
 }
 
-/** The faults of the branch that was meant; where none fits at all, the kinds of value that would. */
+/** The faults of the branch that was meant, the one with the fewest; where none fits, the kinds of value that would. */
 function fromUnion(issue: z.core.$ZodIssueInvalidUnion, body: unknown, prefix: Path): Violation[] {
   const value = valueAt(body, issue.path);
-  const meant = issue.errors.find((branch) => !branch.some(isOtherKind));
+  const [meant] = issue.errors
+    .filter((branch) => !branch.some(isOtherKind))
+    .sort((a, b) => a.length - b.length);
   if (meant) {
     return meant.flatMap((inner) =>
       fromIssue({ ...inner, path: [...issue.path, ...inner.path] }, body, prefix),

@@ -87,7 +87,7 @@ describe('one third-party package, one home', () => {
   const homes: Record<string, RegExp> = {
     bullmq: /^packages\/core\/src\/queue\/job-queue\.ts$/,
     ioredis: /^packages\/core\/src\/store\/redis\.ts$/,
-    'onnxruntime-node': /^packages\/core\/src\/harness\/kinds\/onnx\.ts$/,
+    'onnxruntime-node': /^packages\/core\/src\/harness\/onnx-session\.ts$/,
     sharp: /^packages\/core\/src\/harness\/image-input\.ts$/,
     pino: /^packages\/core\/src\/observability\/logger\.ts$/,
     'prom-client': /^packages\/core\/src\/observability\/metrics\.ts$/,

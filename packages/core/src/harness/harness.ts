@@ -22,6 +22,15 @@ export interface ModelSource {
   config: HarnessConfig;
   /** cpu, cuda:0, … */
   device: string;
+  /** File in the version folder to load in place of config.model_path: a precision variant, say. */
+  modelFile?: string;
+  /** Let the CPU run what the device's provider cannot. Default false: then that is an error, never a silent loss. */
+  allowCpuFallback?: boolean;
+  /**
+   * Runs what is meant for one provider by another, { cuda: 'cpu' }: for tests on machines that lack the hardware.
+   * The provider that really ran is what is reported.
+   */
+  providerSwitch?: Record<string, string>;
 }
 
 /** Names, datatypes, shapes and batch axes, as the loaded model itself says. */

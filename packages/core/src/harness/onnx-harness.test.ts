@@ -1,3 +1,5 @@
+import { copyFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { type Datatype, ELEMENT_BYTES, joinBytesElements, type RawTensor } from '@remuda/schemas';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { makeModels, sourceOf } from '../inference/test-models.fixture.js';
@@ -101,6 +103,15 @@ describe('loading', () => {
     const source = { ...sourceOf(repository, 'add'), device: 'coreml' };
     await expect(harness.load(source)).rejects.toThrow(/no execution provider "coreml".*has cpu/);
     expect(harness.isLoaded).toBe(false);
+  });
+
+  test('another file of the version may be loaded in place of model_path', async () => {
+    const source = { ...sourceOf(repository, 'identity-fp32'), modelFile: 'model.fp16.onnx' };
+    const harness = new OnnxHarness();
+    await expect(harness.load(source)).rejects.toThrow(/identity-fp32\/1\/model\.fp16\.onnx is missing/);
+    await copyFile(join(repository, 'identity-fp16/1/model.onnx'), join(source.folder, source.modelFile));
+    expect(await harness.load(source)).toMatchObject({ inputs: [{ name: 'x', datatype: 'FP16' }] });
+    await harness.unload();
   });
 
   test('run and warm-up need a loaded model; unload may be called twice', async () => {

@@ -16,10 +16,45 @@ export interface RuntimeTensor {
   shape?: readonly (number | string)[];
 }
 
-/** Provider of a device: cpu → cpu, cuda:1 → cuda with its deviceId. */
-export function providerOf(device: string): { name: string; deviceId: number } {
+/**
+ * Provider of a device: cpu → cpu, cuda:1 → cuda with its deviceId.
+ * @param providerSwitch see ModelSource
+ */
+export function providerOf(
+  device: string,
+  providerSwitch: Readonly<Record<string, string>> = {},
+): { name: string; deviceId: number } {
   const [name = 'cpu', index = '0'] = device.split(':');
-  return { name, deviceId: Number(index) };
+  return { name: providerSwitch[name] ?? name, deviceId: Number(index) };
+}
+
+/** An entry of the runtime's executionProviders. */
+export type ExecutionProvider = string | { name: string; deviceId?: number };
+
+/**
+ * What is asked of the runtime for a provider. Only those that know a deviceId are given one: WebGPU refuses options
+ * that it does not know. TensorRT leaves what it cannot do to CUDA, which is no fall-back to the CPU.
+ */
+export function executionProviders(name: string, deviceId: number): ExecutionProvider[] {
+  switch (name) {
+    case 'cuda':
+    case 'dml':
+      return [{ name, deviceId }];
+    case 'tensorrt':
+      return [
+        { name, deviceId },
+        { name: 'cuda', deviceId },
+      ];
+    default:
+      return [name];
+  }
+}
+
+const CPU_FALLBACK = /assigned to the default CPU EP, but fallback to CPU EP has been explicitly disabled/;
+
+/** True for the runtime's refusal to run a part of a model on the CPU. */
+export function isCpuFallback(error: unknown): boolean {
+  return error instanceof Error && CPU_FALLBACK.test(error.message);
 }
 
 /**
@@ -99,7 +134,7 @@ export function loadFailure(source: ModelSource, path: string, error: unknown): 
   if (error instanceof ModelLoadError) return error;
   const raw = error instanceof Error ? error.message : String(error);
   return new ModelLoadError(
-    `${source.modelId}: ${path} cannot be loaded: ${reasonOf(raw, source)}`,
+    `${source.modelId}: ${path} cannot be loaded: ${reasonOf(raw, providerOf(source.device).name)}`,
     { file: path, device: source.device },
     { cause: error },
   );
@@ -107,7 +142,11 @@ export function loadFailure(source: ModelSource, path: string, error: unknown): 
 
 const MOST_REASON_CHARACTERS = 400;
 
-function reasonOf(raw: string, source: ModelSource): string {
+/** The runtime's text in words that a person can act on. */
+export function reasonOf(raw: string, provider: string): string {
+  if (CPU_FALLBACK.test(raw)) {
+    return `part of it would run on the CPU, since ${provider} cannot; allow the fall-back to the CPU, or use a file that it can run whole`;
+  }
   const opset = /Opset (\d+) is under development.*domain (\S+) is till opset (\d+)/s.exec(raw);
   if (opset) return `it needs opset ${opset[1]} of ${opset[2]}; this runtime supports up to ${opset[3]}`;
   const element = /^Unsupported data type: (\d+)/.exec(raw)?.[1];
@@ -115,9 +154,11 @@ function reasonOf(raw: string, source: ModelSource): string {
     return `a tensor has datatype ${UNSUPPORTED_ELEMENT[element] ?? element}, which cannot be served`;
   if (/Protobuf parsing failed/.test(raw)) return 'it is not a valid ONNX file (protobuf parsing failed)';
   if (/Failed to load shared library/.test(raw)) {
-    return `the libraries of provider ${providerOf(source.device).name} are not installed (they are not part of the npm package; see docs)`;
+    return `the libraries of provider ${provider} are not installed (they are not part of the npm package; see docs)`;
   }
   const withoutPrefix = raw
+    // The runtime's own checks: where in its sources, what was checked, and at last the sentence.
+    .replace(/^\/onnxruntime_src\/.* was false\. /s, '')
     .replace(/^Load model from .*? failed:/s, '')
     .replace(/\s+/g, ' ')
     .trim();

@@ -13,10 +13,14 @@ export type ToInstance =
       batchId: string;
       parameters: Record<string, unknown>;
     }
+  /** After load: runs the warm-up shapes. */
+  | { type: 'warm' }
   | { type: 'unload' };
 
 export type FromInstance =
   | { type: 'loaded'; tensors: ModelTensors; provider: string }
+  | { type: 'warmed' }
+  /** Answers load or warm; the session is released. */
   | { type: 'load_failed'; error: ItemError }
   | { type: 'ran'; outputs: RawTensor[]; seconds: number; buffers: ArrayBuffer[] }
   | { type: 'run_failed'; error: ItemError; seconds: number; buffers: ArrayBuffer[] }

@@ -33,12 +33,19 @@ interface Waiting {
 interface Instance {
   thread: Worker;
   running: Waiting | undefined;
-  /** The answer to load or unload that is awaited. */
+  /** The answer to load, warm or unload that is awaited. */
   awaiting: ((message: FromInstance) => void) | undefined;
+  /** Called when its run has ended, where it is to leave. */
+  whenDone: (() => void) | undefined;
+  /** Its end is ours. */
+  closing: boolean;
 }
+
+type Loaded = Extract<FromInstance, { type: 'loaded' }>;
 
 export class InstancePool {
   readonly #options: InstancePoolOptions;
+  /** Loaded and warm: those that batches are handed to. */
   readonly #instances: Instance[] = [];
   readonly #line: Waiting[] = [];
   #closing = false;
@@ -48,20 +55,44 @@ export class InstancePool {
     this.#options = options;
   }
 
-  /** Loads and warms every instance. @throws RemudaError as the harness gave it; nothing is left behind */
-  async load(): Promise<{ tensors: ModelTensors; provider: string }> {
-    const { source } = this.#options;
+  /** Instances that take batches. */
+  get size(): number {
+    return this.#instances.length;
+  }
+
+  /**
+   * Loads every instance, then warms every one.
+   * @param onWarming called between the two
+   * @throws RemudaError as the harness gave it; nothing is left behind
+   */
+  async load(onWarming: () => void = () => {}): Promise<{ tensors: ModelTensors; provider: string }> {
+    const opened: Instance[] = [];
     try {
       // The first alone: a model that cannot be loaded fails once, and its file is in the page cache for the others.
-      const first = await this.#addInstance();
-      const others = Array.from({ length: source.config.instances - 1 }, () => this.#addInstance());
-      const failed = (await Promise.allSettled(others)).find((result) => result.status === 'rejected');
-      if (failed) throw failed.reason;
+      const first = await this.#loadInto(opened);
+      const others = Array.from({ length: this.#options.source.config.instances - 1 }, () =>
+        this.#loadInto(opened),
+      );
+      await allOf(others);
+      onWarming();
+      await allOf(opened.map((instance) => this.#warm(instance)));
+      this.#instances.push(...opened);
       return first;
     } catch (error) {
-      await this.unload();
+      await Promise.all(opened.map((instance) => this.#close(instance)));
       throw error;
     }
+  }
+
+  /**
+   * Changes the number of instances while batches run: new ones take batches when they are warm, those that leave
+   * finish what they run. One call at a time.
+   * @throws RemudaError as the harness gave it; then the number is what it was
+   */
+  async scale(instances: number): Promise<void> {
+    const missing = instances - this.#instances.length;
+    if (missing > 0) await this.#grow(missing);
+    if (missing < 0) await this.#shrink(-missing);
   }
 
   /** Runs a batch when an instance is idle. The batch's buffers go back to the pool whatever happens. */
@@ -79,29 +110,75 @@ export class InstancePool {
       this.#whenIdle = resolve;
       this.#checkIdle();
     });
+    await Promise.all(this.#instances.splice(0).map((instance) => this.#close(instance)));
+  }
+
+  async #grow(count: number): Promise<void> {
+    const opened: Instance[] = [];
+    try {
+      await allOf(Array.from({ length: count }, () => this.#loadInto(opened)));
+      await allOf(opened.map((instance) => this.#warm(instance)));
+      if (this.#closing) throw new RemudaError('shutting_down', 'the model was unloaded meanwhile');
+      this.#instances.push(...opened);
+      this.#dispatch();
+    } catch (error) {
+      await Promise.all(opened.map((instance) => this.#close(instance)));
+      throw error;
+    }
+  }
+
+  /** Idle ones go first. */
+  async #shrink(count: number): Promise<void> {
+    const leaving = [...this.#instances]
+      .sort((a, b) => Number(!!a.running) - Number(!!b.running))
+      .slice(0, count);
+    for (const instance of leaving) this.#instances.splice(this.#instances.indexOf(instance), 1);
     await Promise.all(
-      this.#instances.splice(0).map(async (instance) => {
-        await this.#ask(instance, { type: 'unload' });
-        await instance.thread.terminate();
+      leaving.map(async (instance) => {
+        if (instance.running) {
+          await new Promise<void>((resolve) => {
+            instance.whenDone = resolve;
+          });
+        }
+        await this.#close(instance);
       }),
     );
   }
 
-  async #addInstance(): Promise<{ tensors: ModelTensors; provider: string }> {
+  /** Starts a thread, enters it in `opened` and loads the model into it. */
+  async #loadInto(opened: Instance[]): Promise<Loaded> {
+    const instance = this.#startThread();
+    opened.push(instance);
+    return loadedOf(await this.#ask(instance, { type: 'load', source: this.#options.source })) as Loaded;
+  }
+
+  async #warm(instance: Instance): Promise<void> {
+    loadedOf(await this.#ask(instance, { type: 'warm' }));
+  }
+
+  #startThread(): Instance {
     const thread = new Worker(builtFile('./instance-thread.js', import.meta.url), {
       name: 'remuda-instance',
     });
-    const instance: Instance = { thread, running: undefined, awaiting: undefined };
+    const instance: Instance = {
+      thread,
+      running: undefined,
+      awaiting: undefined,
+      whenDone: undefined,
+      closing: false,
+    };
     thread.on('message', (message: FromInstance) => this.#receive(instance, message));
     thread.on('error', (error) => this.#options.onFatal(error as Error));
     thread.on('exit', (code) => {
-      if (!this.#closing) this.#options.onFatal(new Error(`an instance thread ended with code ${code}`));
+      if (!instance.closing) this.#options.onFatal(new Error(`an instance thread ended with code ${code}`));
     });
-    this.#instances.push(instance);
-    const reply = await this.#ask(instance, { type: 'load', source: this.#options.source });
-    if (reply.type === 'loaded') return reply;
-    const { code, message, details } = (reply as Extract<FromInstance, { type: 'load_failed' }>).error;
-    throw new RemudaError(code, message, details);
+    return instance;
+  }
+
+  async #close(instance: Instance): Promise<void> {
+    await this.#ask(instance, { type: 'unload' });
+    instance.closing = true;
+    await instance.thread.terminate();
   }
 
   #ask(instance: Instance, message: ToInstance): Promise<FromInstance> {
@@ -124,6 +201,7 @@ export class InstancePool {
     const { settle } = instance.running as Waiting;
     instance.running = undefined;
     for (const buffer of message.buffers) this.#options.buffers.release(buffer);
+    instance.whenDone?.();
     // The next run starts before the answer of this one is worked on.
     this.#dispatch();
     if (message.type === 'ran') settle({ ok: true, outputs: message.outputs, seconds: message.seconds });
@@ -148,4 +226,17 @@ export class InstancePool {
       idle.thread.postMessage(message, buffers);
     }
   }
+}
+
+/** All have ended when it settles. @throws what the first that failed was rejected with */
+async function allOf(steps: Promise<unknown>[]): Promise<void> {
+  const failed = (await Promise.allSettled(steps)).find((result) => result.status === 'rejected');
+  if (failed) throw failed.reason;
+}
+
+/** @throws RemudaError when the answer is load_failed */
+function loadedOf(reply: FromInstance): FromInstance {
+  if (reply.type !== 'load_failed') return reply;
+  const { code, message, details } = reply.error;
+  throw new RemudaError(code, message, details);
 }

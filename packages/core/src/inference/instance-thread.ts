@@ -24,6 +24,7 @@ port.on('message', (message: ToInstance) => {
 
 async function handle(message: ToInstance): Promise<void> {
   if (message.type === 'load') await load(message);
+  else if (message.type === 'warm') await warm();
   else if (message.type === 'run') await run(message);
   else await unload();
 }
@@ -37,13 +38,25 @@ async function load({ source }: Extract<ToInstance, { type: 'load' }>): Promise<
       },
     });
     const tensors = await harness.load(resolved.source);
-    await harness.warmUp();
     answer({ type: 'loaded', tensors, provider: harness.status().provider ?? 'unknown' });
   } catch (error) {
-    await harness?.unload();
-    harness = undefined;
-    answer({ type: 'load_failed', error: toItemError(error, 'model_load_failed') });
+    await giveUp(error);
   }
+}
+
+async function warm(): Promise<void> {
+  try {
+    await harness?.warmUp();
+    answer({ type: 'warmed' });
+  } catch (error) {
+    await giveUp(error);
+  }
+}
+
+async function giveUp(error: unknown): Promise<void> {
+  await harness?.unload();
+  harness = undefined;
+  answer({ type: 'load_failed', error: toItemError(error, 'model_load_failed') });
 }
 
 async function run(message: Extract<ToInstance, { type: 'run' }>): Promise<void> {

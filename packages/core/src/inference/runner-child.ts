@@ -6,7 +6,7 @@
 import { itemError, ModelNotLoadedError, toItemError } from '../errors.js';
 import { type FlowContext, flowBatch, type RunMessage } from './batch-flow.js';
 import { BufferPool } from './buffer-pool.js';
-import { type LoadedModel, loadModel } from './loaded-model.js';
+import { type LoadedModel, loadModel, setMaxBatchSize } from './loaded-model.js';
 import type { FromRunner, StoreAddress, ToRunner } from './runner-protocol.js';
 import type { RunnerStore } from './runner-store.js';
 
@@ -53,6 +53,10 @@ class RunnerChild {
         return this.#init(message);
       case 'load':
         return this.#load(message);
+      case 'configure':
+        return this.#configure(message);
+      case 'scale':
+        return this.#scale(message);
       case 'unload':
         await this.#unload(message.modelId);
         return this.#send({ type: 'unloaded', seq: message.seq });
@@ -73,14 +77,41 @@ class RunnerChild {
     this.#send({ type: 'ready', pid: process.pid });
   }
 
-  async #load({ source, seq }: Extract<ToRunner, { type: 'load' }>): Promise<void> {
+  /** Beside the version that is there; that one serves until the new one is verified, and then finishes what it has. */
+  async #load({ source, verify, seq }: Extract<ToRunner, { type: 'load' }>): Promise<void> {
     try {
-      const onFatal = (error: Error): void => this.#die(error);
-      const model = await loadModel(source, { buffers: this.#buffers, onFatal });
+      const grown = growthOfMemory();
+      const begun = performance.now();
+      const { model, golden } = await loadModel(source, {
+        buffers: this.#buffers,
+        verify,
+        onFatal: (error) => this.#die(error),
+        onStage: (stage) => this.#send({ type: 'load_stage', seq, stage }),
+      });
       const replaced = this.#models.get(source.modelId);
       this.#models.set(source.modelId, { ...model, flows: new Set() });
-      this.#send({ type: 'loaded', seq, signature: model.signature, provider: model.provider });
+      const { signature, provider } = model;
+      const loadMs = performance.now() - begun;
+      this.#send({ type: 'loaded', seq, signature, provider, golden, loadMs, memoryBytes: grown() });
       if (replaced) await release(replaced);
+    } catch (error) {
+      this.#send({ type: 'load_failed', seq, error: toItemError(error, 'model_load_failed') });
+    }
+  }
+
+  #configure({ modelId, maxBatchSize, seq }: Extract<ToRunner, { type: 'configure' }>): void {
+    const model = this.#models.get(modelId);
+    if (model) setMaxBatchSize(model, maxBatchSize);
+    this.#send({ type: 'configured', seq });
+  }
+
+  async #scale({ modelId, instances, seq }: Extract<ToRunner, { type: 'scale' }>): Promise<void> {
+    try {
+      const model = this.#models.get(modelId);
+      if (!model) throw new ModelNotLoadedError(modelId);
+      const grown = growthOfMemory();
+      await model.instances.scale(instances);
+      this.#send({ type: 'scaled', seq, instances: model.instances.size, memoryBytes: grown() });
     } catch (error) {
       this.#send({ type: 'load_failed', seq, error: toItemError(error, 'model_load_failed') });
     }
@@ -147,4 +178,10 @@ class RunnerChild {
 async function release(model: ServedModel): Promise<void> {
   await Promise.all(model.flows);
   await model.instances.unload();
+}
+
+/** Call it, do the work, call what it returned: by how much the process grew meanwhile, 0 where it did not. */
+function growthOfMemory(): () => number {
+  const before = process.memoryUsage.rss();
+  return () => Math.max(0, process.memoryUsage.rss() - before);
 }

@@ -8,8 +8,16 @@ import type { ModelSignature } from '@remuda/schemas';
 import { ModelLoadError, RemudaError } from '../errors.js';
 import type { ModelSource } from '../harness/harness.js';
 import type { Clock } from '../lifecycle/clock.js';
+import type { GoldenReport } from './golden-check.js';
 import { assignSuspicion, type EndReason, endText, type RunnerEnd, RunnerLostError } from './runner-loss.js';
-import type { BatchUnit, FromRunner, StoreAddress, ToRunner, UnitOutcome } from './runner-protocol.js';
+import type {
+  BatchUnit,
+  FromRunner,
+  LoadStage,
+  StoreAddress,
+  ToRunner,
+  UnitOutcome,
+} from './runner-protocol.js';
 
 export { type RunnerEnd, RunnerLostError } from './runner-loss.js';
 
@@ -35,9 +43,26 @@ export interface RunnerLifeOptions {
   onEnd(life: RunnerLife, end: RunnerEnd): void;
 }
 
+export interface LoadOptions {
+  /** Told in order; from the start again where the process died and the load is tried once more. */
+  onStage?(stage: LoadStage): void;
+}
+
 export interface LoadReport {
   signature: ModelSignature;
+  /** The execution provider that really runs it. */
   provider: string;
+  /** By how much the process grew meanwhile, 0 or more: an estimate, since freed memory is used again unseen. */
+  memoryBytes: number;
+  golden: GoldenReport;
+  /** Loading, warming and verifying together, in milliseconds. */
+  loadMs: number;
+}
+
+export interface ScaleReport {
+  instances: number;
+  /** By how much the process grew meanwhile, 0 or more. */
+  memoryBytes: number;
 }
 
 export interface BatchOrder {
@@ -68,6 +93,7 @@ interface PendingBatch {
 }
 
 interface PendingCall {
+  onStage?(stage: LoadStage): void;
   resolve(message: FromRunner): void;
   reject(error: Error): void;
 }
@@ -142,20 +168,30 @@ export class RunnerLife {
     }).then(() => this.#scheduleHeartbeat());
   }
 
-  /** @throws ModelLoadError as the harness gave it; Error when the process dies meanwhile */
-  async load(source: ModelSource): Promise<LoadReport> {
-    const { clock, loadTimeoutMs } = this.#options;
-    const cancel = clock.after(loadTimeoutMs, () => this.kill('timed_out'));
-    try {
-      const reply = await this.#call((seq) => ({ type: 'load', source, seq }));
-      if (reply.type === 'loaded') return { signature: reply.signature, provider: reply.provider };
-      const { code, message, details } = (reply as Extract<FromRunner, { type: 'load_failed' }>).error;
-      throw code === 'model_load_failed'
-        ? new ModelLoadError(message, details)
-        : new RemudaError(code, message, details);
-    } finally {
-      cancel();
-    }
+  /**
+   * @param verify whether the golden cases are run
+   * @throws RemudaError as the runner gave it (model_load_failed, golden_mismatch); Error when the process dies meanwhile
+   */
+  async load(source: ModelSource, verify: boolean, { onStage }: LoadOptions = {}): Promise<LoadReport> {
+    const make = (seq: number): ToRunner => ({ type: 'load', source, verify, seq });
+    const reply = await this.#callForLoad(make, onStage);
+    const { signature, provider, memoryBytes, golden, loadMs } = reply as Extract<
+      FromRunner,
+      { type: 'loaded' }
+    >;
+    return { signature, provider, memoryBytes, golden, loadMs };
+  }
+
+  /** @throws RemudaError as the runner gave it; Error when the process dies meanwhile */
+  async scale(modelId: string, instances: number): Promise<ScaleReport> {
+    const reply = await this.#callForLoad((seq) => ({ type: 'scale', modelId, instances, seq }));
+    const scaled = reply as Extract<FromRunner, { type: 'scaled' }>;
+    return { instances: scaled.instances, memoryBytes: scaled.memoryBytes };
+  }
+
+  /** @throws Error when the process dies meanwhile */
+  async configure(modelId: string, maxBatchSize: number): Promise<void> {
+    await this.#call((seq) => ({ type: 'configure', modelId, maxBatchSize, seq }));
   }
 
   async unload(modelId: string): Promise<void> {
@@ -195,8 +231,13 @@ export class RunnerLife {
       case 'ready':
         this.#ready?.resolve(message);
         break;
+      case 'load_stage':
+        this.#calls.get(message.seq)?.onStage?.(message.stage);
+        break;
       case 'loaded':
       case 'load_failed':
+      case 'configured':
+      case 'scaled':
       case 'unloaded':
         this.#calls.get(message.seq)?.resolve(message);
         this.#calls.delete(message.seq);
@@ -255,14 +296,30 @@ export class RunnerLife {
     batch?.reject(new RemudaError(error.code, error.message, error.details));
   }
 
-  #call(make: (seq: number) => ToRunner): Promise<FromRunner> {
+  /** A call that loads something: it has a time limit, and may be refused. */
+  async #callForLoad(make: (seq: number) => ToRunner, onStage?: LoadOptions['onStage']): Promise<FromRunner> {
+    const { clock, loadTimeoutMs } = this.#options;
+    const cancel = clock.after(loadTimeoutMs, () => this.kill('timed_out'));
+    try {
+      const reply = await this.#call(make, onStage);
+      if (reply.type !== 'load_failed') return reply;
+      const { code, message, details } = reply.error;
+      throw code === 'model_load_failed'
+        ? new ModelLoadError(message, details)
+        : new RemudaError(code, message, details);
+    } finally {
+      cancel();
+    }
+  }
+
+  #call(make: (seq: number) => ToRunner, onStage?: LoadOptions['onStage']): Promise<FromRunner> {
     return new Promise((resolve, reject) => {
       if (this.#end) {
         reject(new Error('the runner is gone'));
         return;
       }
       const seq = ++this.#seq;
-      this.#calls.set(seq, { resolve, reject });
+      this.#calls.set(seq, { resolve, reject, onStage });
       this.#send(make(seq));
     });
   }

@@ -1,80 +1,30 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync } from 'node:fs';
-import { readFile, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { decodeFrame, encodeFrame, type RawTensor } from '@remuda/schemas';
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type Clock, systemClock } from '../lifecycle/clock.js';
 import { builtFile } from './built-file.js';
-import { type BatchReport, type RunnerEnd, RunnerLostError, RunnerProcess } from './runner-process.js';
-import type { BatchUnit } from './runner-protocol.js';
-import { makeModels, sourceOf } from './test-models.fixture.js';
+import type { RunnerProcessOptions } from './runner-process.js';
+import {
+  floats,
+  lossOf,
+  numbers,
+  row,
+  setup as setupIn,
+  stopRunners,
+  unit,
+  work,
+} from './runner-setup.fixture.js';
+import { makeModels } from './test-models.fixture.js';
 
 let repository: string;
 beforeAll(async () => {
   repository = await makeModels();
 });
+afterEach(stopRunners);
 
-const running: RunnerProcess[] = [];
-afterEach(async () => {
-  await Promise.all(running.splice(0).map((runner) => runner.stop()));
-});
-
-/** A started runner whose store is a folder, and what a test does with it. */
-async function setup(options: Partial<ConstructorParameters<typeof RunnerProcess>[0]> = {}) {
-  const folder = mkdtempSync(join(tmpdir(), 'remuda-runner-'));
-  const lost: RunnerEnd[] = [];
-  const runner = new RunnerProcess({
-    device: 'cpu',
-    store: { url: pathToFileURL(`${folder}/`).href, keyspace: { prefix: 'test', shards: 1 } },
-    entry: builtFile('./runner-child.fixture.js', import.meta.url),
-    log: () => {},
-    onLost: (end) => lost.push(end),
-    ...options,
-  });
-  running.push(runner);
-  await runner.start();
-  let batches = 0;
-
-  const put = async (id: string, inputs: RawTensor[], parameters = {}): Promise<BatchUnit> => {
-    await writeFile(join(folder, `${id}-0.in`), encodeFrame('inputs', inputs, { parameters }));
-    return unit(id, inputs[0]?.shape[0] ?? 1);
-  };
-  const run = (model: string, units: BatchUnit[]): Promise<BatchReport> =>
-    runner.run({ modelId: `${model}@1`, batchId: `bat_${batches++}`, units, workerId: 'w' });
-  const answer = async (id: string) => decodeFrame(await readFile(join(folder, `${id}-0.out`)));
-  const load = (model: string, changes = {}) => runner.load(sourceOf(repository, model, changes));
-  return { runner, lost, put, run, answer, load };
-}
-
-function unit(requestId: string, rows = 1): BatchUnit {
-  const acceptedAt = Date.now();
-  return { requestId, token: 1, item: 0, rows, nonce: 'n', inline: false, traceId: 't', acceptedAt };
-}
-
-const floats = (name: string, shape: number[], ...values: number[]): RawTensor => ({
-  name,
-  datatype: 'FP32',
-  shape,
-  bytes: new Uint8Array(Float32Array.from(values).buffer),
-});
-const row = (...values: number[]): RawTensor[] => [floats('x', [1, 4], ...values)];
-const numbers = (tensor: RawTensor | undefined): number[] =>
-  tensor ? [...new Float32Array(new Uint8Array(tensor.bytes).buffer)] : [];
-const work = (iterations: bigint): RawTensor => ({
-  name: 'iterations',
-  datatype: 'INT64',
-  shape: [],
-  bytes: new Uint8Array(BigInt64Array.of(iterations).buffer),
-});
-const lossOf = (run: Promise<unknown>): Promise<RunnerLostError> =>
-  run.then(
-    () => Promise.reject(new Error('it was answered')),
-    (error) => (error instanceof RunnerLostError ? error : Promise.reject(error)),
-  );
+const setup = (options: Partial<RunnerProcessOptions> = {}) => setupIn(repository, options);
 
 describe('a batch', () => {
   test('is one native run, and each unit gets its own rows and metrics', async () => {

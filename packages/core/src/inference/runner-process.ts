@@ -8,25 +8,30 @@ import type { ModelSource } from '../harness/harness.js';
 import { type Clock, systemClock } from '../lifecycle/clock.js';
 import type { Service } from '../lifecycle/service.js';
 import { builtFile } from './built-file.js';
+import { Deferred } from './deferred.js';
 import type { BatchExecutor } from './run-batch.js';
 import {
   type BatchOrder,
   type BatchReport,
+  type LoadOptions,
   type LoadReport,
   type RunnerEnd,
   RunnerLife,
   type RunnerLog,
+  type ScaleReport,
 } from './runner-life.js';
 import type { StoreAddress } from './runner-protocol.js';
-import { TurnQueue } from './turn-queue.js';
+import { KeyedTurns, TurnQueue } from './turn-queue.js';
 
 export {
   type BatchOrder,
   type BatchReport,
+  type LoadOptions,
   type LoadReport,
   type RunnerEnd,
   type RunnerLog,
   RunnerLostError,
+  type ScaleReport,
 } from './runner-life.js';
 
 export interface RunnerProcessOptions {
@@ -66,13 +71,24 @@ const DEFAULTS = {
   stopGraceMs: 10_000,
 };
 const BACKOFF_MS = { first: 500, most: 30_000 };
+/** What can be changed in a loaded model without loading it again. */
+export interface LiveChanges {
+  /** Longest time of one native run, in milliseconds; for runs that begin from now on. */
+  timeoutMs?: number;
+  /** Most rows of one run; a model that takes one row at a time keeps to that. */
+  maxBatchSize?: number;
+}
+
 /** A load that died with its process is tried once more: something else may have killed that. */
 const LOAD_TRIES = 2;
 
 /** A model that this runner is to hold. `life` settles when a living process has it; it is made anew at each death. */
 interface HeldModel {
+  /** As it was loaded last, with the changes made since: a restart loads this. */
   source: ModelSource;
   life: Deferred<RunnerLife>;
+  /** The process that has it. */
+  heldBy: RunnerLife | undefined;
   reloading: boolean;
   /** Batches that wait for it. */
   awaited: number;
@@ -89,6 +105,8 @@ export class RunnerProcess implements Service, BatchExecutor {
   #uselessDeaths = 0;
   /** One load at a time, so that a load that kills the process is known by name. */
   readonly #loads = new TurnQueue();
+  /** Of one model one after the other; those of others do not wait for them. */
+  readonly #changes = new KeyedTurns();
   #cancelRestart: () => void = () => {};
   #stopping: Promise<void> | undefined;
 
@@ -124,23 +142,70 @@ export class RunnerProcess implements Service, BatchExecutor {
     };
   }
 
-  /** Loads a version; it is loaded again after every restart, until unload. @throws ModelLoadError */
-  async load(source: ModelSource): Promise<LoadReport> {
-    const { life, report } = await this.#loadInTurn(source);
-    const held: HeldModel = { source, life: new Deferred(), reloading: false, awaited: 0 };
-    this.#models.set(source.modelId, held);
-    if (life === this.#life) held.life.resolve(life);
-    else this.#reload(held);
-    return report;
+  /**
+   * Loads a version, warms it and runs its golden cases; it is loaded again after every restart, until unload. Where
+   * one of the same modelId is loaded, that serves until the new one is ready and then finishes what it has; a
+   * failure leaves it as it is.
+   * @throws ModelLoadError; RemudaError golden_mismatch
+   */
+  load(source: ModelSource, options: LoadOptions = {}): Promise<LoadReport> {
+    return this.#changes.take(source.modelId, () =>
+      this.#loads.take(
+        () => 0,
+        async () => {
+          const { life, report } = await this.#tryLoad(() => source, true, options);
+          this.#hold(source, life);
+          return report;
+        },
+      ),
+    );
   }
 
-  async unload(modelId: string): Promise<void> {
-    const held = this.#models.get(modelId);
-    if (!held) return;
-    this.#models.delete(modelId);
-    held.life.reject(new ModelNotLoadedError(modelId));
-    // A process that is gone has unloaded in its own way.
-    await this.#life?.unload(modelId).catch(() => {});
+  /** Lets the batches that are in it finish; those that come from now on are refused. */
+  unload(modelId: string): Promise<void> {
+    return this.#changes.take(modelId, async () => {
+      const held = this.#models.get(modelId);
+      if (!held) return;
+      this.#models.delete(modelId);
+      held.life.reject(new ModelNotLoadedError(modelId));
+      // A process that is gone has unloaded in its own way.
+      await this.#life?.unload(modelId).catch(() => {});
+    });
+  }
+
+  /** Applies what is safe to change without loading again; a restart keeps it. @throws ModelNotLoadedError */
+  async configure(modelId: string, { timeoutMs, maxBatchSize }: LiveChanges): Promise<void> {
+    const held = this.#required(modelId);
+    const changes = {
+      ...(timeoutMs === undefined ? {} : { timeout_ms: timeoutMs }),
+      ...(maxBatchSize === undefined ? {} : { max_batch_size: maxBatchSize }),
+    };
+    held.source = withConfig(held.source, changes);
+    if (maxBatchSize === undefined) return;
+    // Where it is being loaded again, #reload does this once it is.
+    await held.heldBy?.configure(modelId, maxBatchSize).catch(() => {});
+  }
+
+  /**
+   * Changes the number of instances while batches run; a restart keeps it.
+   * @throws ModelNotLoadedError; ModelLoadError where a new instance could not be loaded: then the number stays
+   */
+  scale(modelId: string, instances: number): Promise<ScaleReport> {
+    return this.#changes.take(modelId, () =>
+      this.#loads.take(
+        () => 0,
+        async () => {
+          await this.#alive.promise;
+          const held = this.#required(modelId);
+          // In a process that has not loaded it yet, it will be loaded as it is configured by then.
+          const report = await held.heldBy?.scale(modelId, instances).catch((error: unknown) => {
+            throw asLoadError(error, `${modelId}: the runner died while it loaded another instance`);
+          });
+          held.source = withConfig(held.source, { instances });
+          return report ?? { instances, memoryBytes: 0 };
+        },
+      ),
+    );
   }
 
   /**
@@ -148,8 +213,7 @@ export class RunnerProcess implements Service, BatchExecutor {
    * @throws RunnerLostError, RemudaError (the store refused), ModelLoadError (it could not be loaded again)
    */
   async run(order: BatchOrder): Promise<BatchReport> {
-    const held = this.#models.get(order.modelId);
-    if (!held) throw new ModelNotLoadedError(order.modelId);
+    const held = this.#required(order.modelId);
     held.awaited++;
     const life = await held.life.promise.finally(() => held.awaited--);
     return life.run(order, held.source.config.timeout_ms);
@@ -172,26 +236,70 @@ export class RunnerProcess implements Service, BatchExecutor {
     this.#restarts++;
     this.#state = 'restarting';
     this.#alive = this.#alive.settled ? new Deferred() : this.#alive;
-    for (const held of this.#models.values()) if (held.life.settled) held.life = new Deferred();
+    for (const held of this.#models.values()) {
+      held.heldBy = undefined;
+      if (held.life.settled) held.life = new Deferred();
+    }
     this.#uselessDeaths = life.useful ? 0 : this.#uselessDeaths + 1;
     this.#options.onLost?.(end);
     const again = (): void => void this.#begin().catch(() => {});
     this.#cancelRestart = this.#options.clock.after(backoff(this.#uselessDeaths), again);
   }
 
-  /** Loads a held model into the living process, through as many deaths as that takes. */
+  #required(modelId: string): HeldModel {
+    const held = this.#models.get(modelId);
+    if (!held) throw new ModelNotLoadedError(modelId);
+    return held;
+  }
+
+  /** `life` has the source now. What waits for an older one of that modelId goes to this one. */
+  #hold(source: ModelSource, life: RunnerLife): void {
+    const held = this.#models.get(source.modelId) ?? {
+      source,
+      life: new Deferred(),
+      heldBy: undefined,
+      reloading: false,
+      awaited: 0,
+    };
+    this.#models.set(source.modelId, held);
+    held.source = source;
+    if (life === this.#life) {
+      held.heldBy = life;
+      held.life.resolve(life);
+    } else if (this.#state === 'ready') this.#reload(held);
+  }
+
+  /** Loads a held model into the living process, through as many deaths as that takes. It was verified before. */
   #reload(held: HeldModel): void {
     if (held.reloading) return;
     held.reloading = true;
+    const work = async (): Promise<RunnerLife | undefined> => {
+      // Replaced meanwhile, by a load of the same modelId; or unloaded.
+      if (held.heldBy || this.#models.get(held.source.modelId) !== held) return held.heldBy;
+      let source = held.source;
+      const { life } = await this.#tryLoad(() => {
+        source = held.source;
+        return source;
+      }, false);
+      const { modelId, config } = held.source;
+      if (this.#models.get(modelId) !== held) await life.unload(modelId).catch(() => {});
+      else if (source !== held.source) await life.configure(modelId, config.max_batch_size).catch(() => {});
+      return life;
+    };
     // What batches wait for is loaded first: a runner may hold many models.
-    this.#loadInTurn(held.source, () => held.awaited).then(
-      ({ life }) => {
-        held.reloading = false;
-        if (life === this.#life) held.life.resolve(life);
-        else if (this.#state === 'ready') this.#reload(held);
-      },
-      (error) => this.#giveUp(held, error),
-    );
+    this.#loads
+      .take(() => held.awaited, work)
+      .then(
+        (life) => {
+          held.reloading = false;
+          if (this.#models.get(held.source.modelId) !== held) return;
+          if (life && life === this.#life) {
+            held.heldBy = life;
+            held.life.resolve(life);
+          } else if (this.#state === 'ready') this.#reload(held);
+        },
+        (error) => this.#giveUp(held, error),
+      );
   }
 
   #giveUp(held: HeldModel, error: unknown): void {
@@ -203,19 +311,16 @@ export class RunnerProcess implements Service, BatchExecutor {
     this.#options.onModelLost?.(modelId, failure);
   }
 
-  #loadInTurn(
-    source: ModelSource,
-    rank: () => number = () => 0,
+  async #tryLoad(
+    source: () => ModelSource,
+    verify: boolean,
+    options?: LoadOptions,
   ): Promise<{ life: RunnerLife; report: LoadReport }> {
-    return this.#loads.take(rank, () => this.#tryLoad(source));
-  }
-
-  async #tryLoad(source: ModelSource): Promise<{ life: RunnerLife; report: LoadReport }> {
     let last: unknown;
     for (let tries = 0; tries < LOAD_TRIES; tries++) {
       const life = await this.#alive.promise;
       try {
-        return { life, report: await life.load(source) };
+        return { life, report: await life.load(source(), verify, options) };
       } catch (error) {
         if (error instanceof RemudaError) throw error;
         last = error;
@@ -223,8 +328,7 @@ export class RunnerProcess implements Service, BatchExecutor {
         await life.ended;
       }
     }
-    const reason = last instanceof Error ? last.message : String(last);
-    throw new ModelLoadError(`${source.modelId}: the runner died while it loaded the model: ${reason}`);
+    throw asLoadError(last, `${source().modelId}: the runner died while it loaded the model`);
   }
 
   async #end(): Promise<void> {
@@ -237,34 +341,18 @@ export class RunnerProcess implements Service, BatchExecutor {
   }
 }
 
+function withConfig(source: ModelSource, changes: Partial<ModelSource['config']>): ModelSource {
+  return { ...source, config: { ...source.config, ...changes } };
+}
+
+/** An error of ours as it is; what else ended a process as a ModelLoadError. */
+function asLoadError(error: unknown, what: string): RemudaError {
+  if (error instanceof RemudaError) return error;
+  return new ModelLoadError(`${what}: ${error instanceof Error ? error.message : String(error)}`);
+}
+
 /** 0 for the first death in a row, then doubling. */
 function backoff(uselessDeaths: number): number {
   if (uselessDeaths <= 1) return 0;
   return Math.min(BACKOFF_MS.most, BACKOFF_MS.first * 2 ** (uselessDeaths - 2));
-}
-
-/** A promise and what settles it. A rejection that nobody awaits is no fault. */
-class Deferred<T> {
-  readonly promise: Promise<T>;
-  settled = false;
-  #resolve: (value: T) => void = () => {};
-  #reject: (error: Error) => void = () => {};
-
-  constructor() {
-    this.promise = new Promise<T>((resolve, reject) => {
-      this.#resolve = resolve;
-      this.#reject = reject;
-    });
-    this.promise.catch(() => {});
-  }
-
-  resolve(value: T): void {
-    this.settled = true;
-    this.#resolve(value);
-  }
-
-  reject(error: Error): void {
-    this.settled = true;
-    this.#reject(error);
-  }
 }

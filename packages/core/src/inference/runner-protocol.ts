@@ -6,6 +6,7 @@
 import type { ItemError, ModelSignature, TerminalStatus } from '@remuda/schemas';
 import type { ModelSource } from '../harness/harness.js';
 import type { Keyspace } from '../store/keys.js';
+import type { GoldenReport } from './golden-check.js';
 
 /** Where a runner finds payloads and writes results. In a message, not in argv: the URL may hold a password. */
 export interface StoreAddress {
@@ -39,10 +40,18 @@ export type UnitOutcome =
   /** The run that held it failed; whose fault it was is not known. `alone`: it was the only unit of that run. */
   | { kind: 'run_failed'; alone: boolean; error: ItemError };
 
+/** What a load is busy with: reading the model, running its warm-up shapes, running its golden cases. */
+export type LoadStage = 'loading' | 'warming' | 'verifying';
+
 export type ToRunner =
   /** First of all; answered by `ready`. */
   | { type: 'init'; store: StoreAddress; device: string }
-  | { type: 'load'; source: ModelSource; seq: number }
+  /** The version is loaded beside the one of that modelId which is there, and takes its place once it is verified. */
+  | { type: 'load'; source: ModelSource; verify: boolean; seq: number }
+  /** From the next run on. Nothing happens where the model is not loaded: it will be, with its configuration. */
+  | { type: 'configure'; modelId: string; maxBatchSize: number; seq: number }
+  /** Answered by `scaled`, or by `load_failed`. */
+  | { type: 'scale'; modelId: string; instances: number; seq: number }
   | { type: 'unload'; modelId: string; seq: number }
   | { type: 'run'; modelId: string; batchId: string; units: BatchUnit[]; workerId: string }
   | { type: 'ping'; seq: number }
@@ -50,8 +59,20 @@ export type ToRunner =
 
 export type FromRunner =
   | { type: 'ready'; pid: number }
-  | { type: 'loaded'; seq: number; signature: ModelSignature; provider: string }
+  | { type: 'load_stage'; seq: number; stage: LoadStage }
+  /** memoryBytes: by how much the process grew meanwhile; loadMs: all stages together. */
+  | {
+      type: 'loaded';
+      seq: number;
+      signature: ModelSignature;
+      provider: string;
+      memoryBytes: number;
+      golden: GoldenReport;
+      loadMs: number;
+    }
   | { type: 'load_failed'; seq: number; error: ItemError }
+  | { type: 'configured'; seq: number }
+  | { type: 'scaled'; seq: number; instances: number; memoryBytes: number }
   | { type: 'unloaded'; seq: number }
   /** A native run of this batch has begun: its time-out counts from here. A batch may hold several, also at once. */
   | { type: 'run_started'; batchId: string; run: number; rows: number }

@@ -32,3 +32,19 @@ export class TurnQueue {
     turn.begin();
   }
 }
+
+/** A queue for each key, kept while somebody is in it; turns are taken in the order of asking. */
+export class KeyedTurns {
+  readonly #queues = new Map<string, { queue: TurnQueue; users: number }>();
+
+  async take<T>(key: string, work: () => Promise<T>): Promise<T> {
+    const entry = this.#queues.get(key) ?? { queue: new TurnQueue(), users: 0 };
+    this.#queues.set(key, entry);
+    entry.users++;
+    try {
+      return await entry.queue.take(() => 0, work);
+    } finally {
+      if (--entry.users === 0) this.#queues.delete(key);
+    }
+  }
+}

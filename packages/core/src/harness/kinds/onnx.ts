@@ -1,6 +1,6 @@
 /**
- * The harness of plain ONNX models, and the base of every kind that runs one. The only file that imports
- * onnxruntime-node, and only when a model is loaded: a process that merely reads definitions never maps the library.
+ * The harness of plain ONNX models, and the base of every kind that runs one. Its native session comes from
+ * onnx-session.ts, the home of onnxruntime-node.
  *
  * session.run blocks its thread; each OnnxHarness therefore lives in an instance thread of a runner. Input bytes are
  * read during the run and may be reused once it has settled. File 8 of the tour: tensors in, run, tensors out.
@@ -8,7 +8,6 @@
 import { access } from 'node:fs/promises';
 import { join } from 'node:path';
 import { joinBytesElements, type RawTensor, type SignatureTensor, splitBytesElements } from '@remuda/schemas';
-import type * as Ort from 'onnxruntime-node';
 import * as z from 'zod';
 import { InferenceError, itemError, ModelLoadError, ModelNotLoadedError } from '../../errors.js';
 import type {
@@ -20,7 +19,14 @@ import type {
   ModelSource,
   ModelTensors,
 } from '../harness.js';
-import { loadFailure, modelTensors, providerOf, requireProvider } from '../onnx-loading.js';
+import { loadFailure, modelTensors } from '../onnx-loading.js';
+import {
+  type OpenedSession,
+  openSession,
+  type Runtime,
+  type SessionResults,
+  type SessionTensor,
+} from '../onnx-session.js';
 import { asElements, type NumericArray, runtimeDatatype } from '../onnx-types.js';
 import { type KnownSize, warmupBatches } from '../warmup-batch.js';
 
@@ -39,12 +45,9 @@ export interface OnnxHarnessOptions {
   warmupSize?(source: ModelSource): KnownSize;
 }
 
-interface Loaded {
-  ort: typeof Ort;
-  session: Ort.InferenceSession;
+interface Loaded extends OpenedSession {
   source: ModelSource;
   tensors: ModelTensors;
-  provider: string;
 }
 
 export class OnnxHarness implements InferenceHarness {
@@ -68,19 +71,16 @@ export class OnnxHarness implements InferenceHarness {
   async load(source: ModelSource): Promise<ModelTensors> {
     await this.unload();
     this.#modelId = source.modelId;
-    const path = join(source.folder, source.config.model_path);
+    const path = join(source.folder, source.modelFile ?? source.config.model_path);
     await requireFile(source, path);
-    const ort = await import('onnxruntime-node');
-    const { name: provider } = providerOf(source.device);
-    requireProvider(source, provider, providersOf(ort));
-    let session: Ort.InferenceSession | undefined;
+    const opened = await openSession(source, path);
     try {
-      session = await ort.InferenceSession.create(path, sessionOptions(source));
-      const tensors = modelTensors(source, session.inputMetadata, session.outputMetadata);
-      this.#loaded = { ort, session, source, tensors, provider };
+      const { inputMetadata, outputMetadata } = opened.session;
+      const tensors = modelTensors(source, inputMetadata, outputMetadata);
+      this.#loaded = { ...opened, source, tensors };
       return tensors;
     } catch (error) {
-      await session?.release();
+      await opened.session.release();
       throw loadFailure(source, path, error);
     }
   }
@@ -100,7 +100,7 @@ export class OnnxHarness implements InferenceHarness {
   async run(batch: HarnessBatch): Promise<RawTensor[]> {
     const loaded = this.#required();
     const feeds = toFeeds(loaded, batch);
-    let results: Ort.InferenceSession.ReturnType;
+    let results: SessionResults;
     try {
       results = await loaded.session.run(feeds);
     } catch (error) {
@@ -144,29 +144,8 @@ async function requireFile(source: ModelSource, path: string): Promise<void> {
   }
 }
 
-/** The execution providers of this build. */
-function providersOf(ort: typeof Ort): string[] {
-  return ort.listSupportedBackends().map((backend) => backend.name);
-}
-
-/** `extra` reaches the runtime's own session configuration, but the common typing does not know its keys. */
-function sessionOptions({ config, device }: ModelSource): Ort.InferenceSession.SessionOptions {
-  const threads = config.intra_op_threads;
-  const spin = typeof config.model_kwargs.spin === 'boolean' ? config.model_kwargs.spin : threads > 1;
-  const provider = providerOf(device);
-  return {
-    executionProviders: [provider.name === 'cpu' ? 'cpu' : provider],
-    intraOpNumThreads: threads,
-    interOpNumThreads: 1,
-    graphOptimizationLevel: 'all',
-    // Fatal only: what goes wrong comes back as an error of ours; the runtime's own lines would break the JSON log.
-    logSeverityLevel: 4,
-    extra: { session: { intra_op: { allow_spinning: spin ? '1' : '0' } } },
-  };
-}
-
-function toFeeds({ ort, tensors }: Loaded, batch: HarnessBatch): Record<string, Ort.Tensor> {
-  const feeds: Record<string, Ort.Tensor> = {};
+function toFeeds({ ort, tensors }: Loaded, batch: HarnessBatch): Record<string, SessionTensor> {
+  const feeds: Record<string, SessionTensor> = {};
   for (const input of batch.inputs) feeds[input.name] = toTensor(ort, input);
   const known = tensors.inputs.map((input) => input.name);
   const extra = batch.inputs.filter((input) => !known.includes(input.name)).map((input) => input.name);
@@ -182,7 +161,7 @@ function toFeeds({ ort, tensors }: Loaded, batch: HarnessBatch): Record<string, 
   return feeds;
 }
 
-function toTensor(ort: typeof Ort, { datatype, shape, bytes }: RawTensor): Ort.Tensor {
+function toTensor(ort: Runtime, { datatype, shape, bytes }: RawTensor): SessionTensor {
   if (datatype === 'BYTES') return new ort.Tensor('string', splitBytesElements(bytes).map(toText), shape);
   type Type = 'float32';
   return new ort.Tensor(
@@ -196,7 +175,7 @@ function toText(element: Uint8Array): string {
   return Buffer.from(element.buffer, element.byteOffset, element.byteLength).toString('utf8');
 }
 
-function fromResult(output: SignatureTensor, result: Ort.Tensor | undefined, rows: number): RawTensor {
+function fromResult(output: SignatureTensor, result: SessionTensor | undefined, rows: number): RawTensor {
   if (!result) throw new InferenceError('inference_failed', `the model gave no output "${output.name}"`);
   const { name, datatype, batch_axis: axis } = output;
   const shape = [...result.dims];
