@@ -22,6 +22,11 @@ export interface ModelSource {
   config: HarnessConfig;
   /** cpu, cuda:0, … */
   device: string;
+  /**
+   * Runs what is meant for one provider by another, { cuda: 'cpu' }: for tests on machines that lack the hardware.
+   * The provider that really ran is what is reported.
+   */
+  providerSwitch?: Record<string, string>;
 }
 
 /** Names, datatypes, shapes and batch axes, as the loaded model itself says. */
