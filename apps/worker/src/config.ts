@@ -1,5 +1,6 @@
 /** Every setting of a worker, read from the environment once. The only file of this app that reads it. */
 import { hostname } from 'node:os';
+import { parseProviderSwitch } from '@remuda/core/devices/provider-switch';
 import { newWorkerId } from '@remuda/core/ids';
 import { readSettings } from '@remuda/core/settings/settings';
 import { SharedSettings } from '@remuda/core/settings/shared-settings';
@@ -63,6 +64,25 @@ export const WorkerSettings = SharedSettings.extend({
   REMUDA_WORKER_SWEEPER: flag
     .default(true)
     .describe('Whether this worker may be the one that repairs lost jobs; one of the fleet is at a time.'),
+  REMUDA_WORKER_PROBE: z
+    .string()
+    .min(1)
+    .optional()
+    .describe(
+      'For tests and try-outs: a JSON file of a machine to pretend to be, such as an entry of GET /v1/fleet.',
+    ),
+  REMUDA_WORKER_PROVIDER_SWITCH: z
+    .string()
+    .default('')
+    .transform((text, context) => {
+      try {
+        return parseProviderSwitch(text);
+      } catch (error) {
+        context.addIssue({ code: 'custom', message: (error as Error).message });
+        return z.NEVER;
+      }
+    })
+    .describe('For tests and try-outs: cuda=cpu runs what is meant for cuda on the CPU. Never in earnest.'),
 });
 export type WorkerConfig = ReturnType<typeof workerConfig>;
 
@@ -84,6 +104,8 @@ export function workerConfig(env: NodeJS.ProcessEnv) {
     stopGraceMs: 3_000,
     stallMs: settings.REMUDA_WORKER_STALL_MS,
     sweeper: settings.REMUDA_WORKER_SWEEPER,
+    recordedMachine: settings.REMUDA_WORKER_PROBE ?? null,
+    providerSwitch: settings.REMUDA_WORKER_PROVIDER_SWITCH,
     logLevel: settings.REMUDA_LOG_LEVEL,
     logPretty: settings.REMUDA_LOG_PRETTY,
   };

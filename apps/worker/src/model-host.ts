@@ -4,7 +4,7 @@
  */
 
 import { allowedClasses } from '@remuda/core/devices/affinity-rules';
-import type { Device } from '@remuda/core/devices/probe';
+import type { Device, Machine } from '@remuda/core/devices/machine';
 import { toItemError } from '@remuda/core/errors';
 import { RunnerProcess } from '@remuda/core/inference/runner-process';
 import { SharedGate } from '@remuda/core/inference/shared-gate';
@@ -20,12 +20,15 @@ import type { Redis } from '@remuda/core/store/redis';
 import type { RequestStore } from '@remuda/core/store/request-store';
 import type { DeviceClass, DeviceStatus, LoadedModel } from '@remuda/schemas';
 import type { WorkerConfig } from './config.js';
+import { deviceStatus } from './device-status.js';
 import type { RateMeter } from './rate-meter.js';
 import { ServedModel } from './served-model.js';
 
 export interface ModelHostDeps {
   config: WorkerConfig;
   devices: readonly Device[];
+  /** As last probed: free memory and utilisation change. */
+  machine(): Machine;
   redis: Redis;
   store: RequestStore;
   clock: Clock;
@@ -96,27 +99,10 @@ export class ModelHost implements Service {
   }
 
   deviceStates(): DeviceStatus[] {
-    return this.#devices.map(({ device, device_class, description, runner }) => {
-      const { state, pid, restarts, rssBytes } = runner.status();
-      return {
-        device,
-        device_class,
-        description,
-        memory_total_bytes: null,
-        memory_free_bytes: null,
-        memory_budget_bytes: null,
-        memory_used_bytes: 0,
-        utilisation: null,
-        compute_capability: null,
-        uuid: null,
-        driver: null,
-        providers: [],
-        probed_at: null,
-        runner: state,
-        runner_pid: pid,
-        runner_restarts: restarts,
-        runner_rss_bytes: rssBytes,
-      };
+    const probed = this.#deps.machine().devices;
+    return this.#devices.map(({ runner, gate: _, ...hosted }) => {
+      const now = probed.find(({ device }) => device === hosted.device) ?? hosted;
+      return deviceStatus(now, runner.status());
     });
   }
 
@@ -208,6 +194,7 @@ export class ModelHost implements Service {
   async #load(model: RepositoryModel, version: string, device: HostedDevice): Promise<void> {
     const { config, logger, redis, store } = this.#deps;
     const source = toModelSource(model, version, device.device);
+    source.providerSwitch = config.providerSwitch;
     if (config.instances !== undefined) source.config = { ...source.config, instances: config.instances };
     this.#setState(model.name, version, device.device, { state: 'loading', digest: source.digest });
     try {

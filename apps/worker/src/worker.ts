@@ -3,7 +3,8 @@
  * machine or many need nothing of each other but the same Redis and the same model repository.
  */
 import { hostname } from 'node:os';
-import { type Machine, probeMachine } from '@remuda/core/devices/probe';
+import { machineStatus } from '@remuda/core/devices/machine';
+import { MachineWatch } from '@remuda/core/devices/machine-watch';
 import { itemError } from '@remuda/core/errors';
 import { HeartbeatWriter } from '@remuda/core/fleet/heartbeats';
 import { type Clock, systemClock } from '@remuda/core/lifecycle/clock';
@@ -29,6 +30,7 @@ const VERSION = '0.1.0';
 /** A worker that cannot reach Redis at its start says so and ends; later it waits for ever. */
 const REDIS_AT_START_MS = 10_000;
 const LIVENESS_EVERY_MS = 2_000;
+const NOT_PROBED = { cores: 1, cpu: null, memory_bytes: 0, memory_free_bytes: null };
 
 export interface WorkerOptions {
   config: WorkerConfig;
@@ -50,7 +52,7 @@ export class Worker implements Service {
   readonly #queues: JobQueues;
   readonly #rates: RateMeter;
   readonly #health: HealthServer;
-  #machine: Machine | undefined;
+  #machine: MachineWatch | undefined;
   #models: ModelHost | undefined;
   #liveness: Liveness | undefined;
   #heartbeats: HeartbeatWriter | undefined;
@@ -96,9 +98,9 @@ export class Worker implements Service {
 
   async start(): Promise<void> {
     await waitUntilReady(this.#redis, REDIS_AT_START_MS);
-    this.#machine = await probeMachine();
-    for (const notice of this.#machine.notices) this.#logger.warn({}, notice);
-    const models = this.#newModelHost(this.#machine);
+    const machine = await this.#openMachine();
+    this.#machine = machine;
+    const models = this.#newModelHost(machine);
     this.#models = models;
     this.#liveness = this.#newLiveness(models);
     const heartbeats = this.#newHeartbeats();
@@ -107,6 +109,7 @@ export class Worker implements Service {
       'worker',
       [
         this.#health,
+        machine,
         heartbeats,
         models,
         this.#liveness,
@@ -129,10 +132,24 @@ export class Worker implements Service {
     closeRedis(this.#redis);
   }
 
-  #newModelHost(machine: Machine): ModelHost {
+  async #openMachine(): Promise<MachineWatch> {
+    const { recordedMachine, providerSwitch } = this.#config;
+    const watch = await MachineWatch.open({
+      clock: this.#clock,
+      recorded: recordedMachine,
+      onError: (err) => this.#logger.warn({ err }, 'the machine could not be probed again'),
+    });
+    for (const notice of watch.machine.notices) this.#logger.warn({}, notice);
+    if (recordedMachine !== null || Object.keys(providerSwitch).length > 0)
+      this.#logger.warn({ recordedMachine, providerSwitch }, 'this worker pretends to be another machine');
+    return watch;
+  }
+
+  #newModelHost(watch: MachineWatch): ModelHost {
     return new ModelHost({
       config: this.#config,
-      devices: machine.devices,
+      devices: watch.machine.devices,
+      machine: () => watch.machine,
       redis: this.#redis,
       store: this.#store,
       clock: this.#clock,
@@ -227,10 +244,7 @@ export class Worker implements Service {
       state: this.#state,
       healthy: reason === null,
       unhealthy_reason: reason,
-      cores: this.#machine?.usableCores ?? 1,
-      cpu: null,
-      memory_bytes: this.#machine?.memoryBytes ?? 0,
-      memory_free_bytes: null,
+      ...(this.#machine ? machineStatus(this.#machine.machine) : NOT_PROBED),
       deployments_revision: 0,
       rss_bytes: process.memoryUsage.rss(),
       devices: this.#models?.deviceStates() ?? [],

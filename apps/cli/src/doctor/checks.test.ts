@@ -1,6 +1,8 @@
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Device } from '@remuda/core/devices/machine';
+import { probeMachine } from '@remuda/core/devices/probe';
 import { afterEach, describe, expect, it } from 'vitest';
 import { findingLines } from '../commands/doctor.js';
 import { recordingTerminal } from '../terminal/recording-terminal.fixture.js';
@@ -95,16 +97,15 @@ describe('doctor on the rest', () => {
   ])('takes Node %s as %s', (version, status) => expect(checkNode(version).status).toBe(status));
 
   it('lists the devices, and passes on what their probe noticed', async () => {
-    const machine = {
-      cpuModel: 'x',
+    const machine = await probeMachine();
+    const [cpu] = machine.devices as [Device];
+    const findings = await checkMachine(async () => ({
+      ...machine,
       cores: 8,
-      cpuLimit: 2,
       usableCores: 2,
-      memoryBytes: GB,
-      devices: [{ device: 'cpu', device_class: 'cpu', description: 'a processor' }],
+      devices: [{ ...cpu, description: 'a processor' }],
       notices: ['nvidia-smi is there and failed: no driver'],
-    };
-    const findings = await checkMachine(async () => machine);
+    }));
     expect(findings[0]).toEqual(ok('device cpu', "a processor (of 8: the container's limit)"));
     expect(findings[1]).toMatchObject({
       status: 'warn',

@@ -12,6 +12,8 @@ export interface CgroupLimits {
   cpus: number | null;
   /** null: no limit. */
   memoryBytes: number | null;
+  /** What may still be taken before a limit is reached; null: no limit. */
+  memoryFreeBytes: number | null;
 }
 
 const ROOT = '/sys/fs/cgroup';
@@ -21,18 +23,22 @@ export async function readCgroupLimits(readText: ReadText): Promise<CgroupLimits
   const groups = parseGroups((await readText('/proc/self/cgroup')) ?? '');
   const v2 = foldersUp(ROOT, groups.get('') ?? '/');
   const cpu = foldersUp(posix.join(ROOT, 'cpu'), groups.get('cpu') ?? '/');
-  const memory = foldersUp(posix.join(ROOT, 'memory'), groups.get('memory') ?? '/');
-  const [cpus, memoryBytes] = await Promise.all([
+  const v1Memory = foldersUp(posix.join(ROOT, 'memory'), groups.get('memory') ?? '/');
+  const [cpus, memory] = await Promise.all([
     Promise.all([
       ...v2.map((folder) => cpusV2(folder, readText)),
       ...cpu.map((folder) => cpusV1(folder, readText)),
     ]),
     Promise.all([
-      ...v2.map((folder) => bytesIn(`${folder}/memory.max`, readText)),
-      ...memory.map((folder) => bytesIn(`${folder}/memory.limit_in_bytes`, readText)),
+      ...v2.map((folder) => memoryOf(folder, V2_MEMORY, readText)),
+      ...v1Memory.map((folder) => memoryOf(folder, V1_MEMORY, readText)),
     ]),
   ]);
-  return { cpus: lowest(cpus), memoryBytes: lowest(memoryBytes) };
+  return {
+    cpus: lowest(cpus),
+    memoryBytes: lowest(memory.map(({ limit }) => limit)),
+    memoryFreeBytes: lowest(memory.map(({ free }) => free)),
+  };
 }
 
 /** Path of the group by controller; '' is the one of v2. Lines are id:controller,controller:path. */
@@ -69,6 +75,39 @@ async function cpusV1(folder: string, readText: ReadText): Promise<number | null
     ),
   );
   return quota && period && quota > 0 ? quota / period : null;
+}
+
+interface MemoryFiles {
+  limit: string;
+  used: string;
+  /** In memory.stat: file pages that the kernel takes back before it runs out. */
+  reclaimable: string;
+}
+
+const V2_MEMORY: MemoryFiles = {
+  limit: 'memory.max',
+  used: 'memory.current',
+  reclaimable: 'inactive_file',
+};
+const V1_MEMORY: MemoryFiles = {
+  limit: 'memory.limit_in_bytes',
+  used: 'memory.usage_in_bytes',
+  reclaimable: 'total_inactive_file',
+};
+
+async function memoryOf(
+  folder: string,
+  files: MemoryFiles,
+  readText: ReadText,
+): Promise<{ limit: number | null; free: number | null }> {
+  const limit = await bytesIn(`${folder}/${files.limit}`, readText);
+  if (limit === null) return { limit, free: null };
+  const [used, stat] = await Promise.all([
+    bytesIn(`${folder}/${files.used}`, readText),
+    readText(`${folder}/memory.stat`),
+  ]);
+  const reclaimable = Number(new RegExp(`^${files.reclaimable} (\\d+)`, 'm').exec(stat ?? '')?.[1] ?? 0);
+  return { limit, free: Math.max(0, Math.min(limit, limit - (used ?? 0) + reclaimable)) };
 }
 
 /** A number of bytes; "max", and the huge number with which v1 says the same, are none. */
