@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { compareWaiting, decide, fill, type GroupState, type Waiting } from './batch-policy.js';
+import { compareWaiting, decide, fill, type GroupState, MOST_PASSED_OVER, type Waiting } from './batch-policy.js';
 
 const limits = { maxRows: 4, maxDelayMs: 10, instances: 1, prefetch: 1 };
 
@@ -73,22 +73,27 @@ describe('when a batch closes', () => {
 
 describe('what goes into a batch', () => {
   const rowsOf = (entries: Waiting[]): number[] => entries.map((entry) => entry.rows);
+  const fillFrom = (rows: number[], maxRows: number) => {
+    const left = rows.map((count) => waiting({ rows: count }));
+    const { batch, passed } = fill(() => left.shift(), maxRows);
+    return { batch: rowsOf(batch), rest: rowsOf([...passed, ...left]) };
+  };
 
   it('counts rows, and passes over what does not fit for what does', () => {
-    const { batch, rest } = fill(
-      [2, 3, 1, 1, 1].map((rows) => waiting({ rows })),
-      4,
-    );
-    expect(rowsOf(batch)).toEqual([2, 1, 1]);
-    expect(rowsOf(rest)).toEqual([3, 1]);
+    expect(fillFrom([2, 3, 1, 1, 1], 4)).toEqual({ batch: [2, 1, 1], rest: [3, 1] });
   });
 
   it('sends an entry larger than a batch alone', () => {
-    const { batch, rest } = fill(
-      [9, 1].map((rows) => waiting({ rows })),
-      4,
-    );
-    expect(rowsOf(batch)).toEqual([9]);
-    expect(rowsOf(rest)).toEqual([1]);
+    expect(fillFrom([9, 1], 4)).toEqual({ batch: [9], rest: [1] });
+  });
+
+  it('takes an entry without rows along, and nothing once it is full', () => {
+    expect(fillFrom([0, 4, 0], 4)).toEqual({ batch: [0, 4], rest: [0] });
+  });
+
+  it('looks past a bounded number of entries that do not fit', () => {
+    const large = new Array<number>(MOST_PASSED_OVER).fill(4);
+    expect(fillFrom([1, ...large, 1], 4).batch).toEqual([1]);
+    expect(fillFrom([1, ...large.slice(1), 1], 4).batch).toEqual([1, 1]);
   });
 });

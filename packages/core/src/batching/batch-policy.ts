@@ -77,23 +77,29 @@ export function decide<Key>(
   return { lookAgainAt: Number.isFinite(nextDue) ? nextDue : null };
 }
 
+/** Most entries that one batch passes over: a line of large ones is not looked through to its end for a small one. */
+export const MOST_PASSED_OVER = 64;
+
 /**
  * Takes entries, in order, until the batch holds maxRows. One larger than that goes alone (the runner cuts it into
  * runs); one that does not fit any more is passed over for smaller ones, and is the head of the next batch.
- * @returns what goes, and what stays in its order
+ * @param take the next in order, or undefined
+ * @returns what goes, and what was taken and stays
  */
 export function fill<Entry extends Waiting>(
-  ordered: readonly Entry[],
+  take: () => Entry | undefined,
   maxRows: number,
-): { batch: Entry[]; rest: Entry[] } {
+): { batch: Entry[]; passed: Entry[] } {
   const batch: Entry[] = [];
-  const rest: Entry[] = [];
+  const passed: Entry[] = [];
   let rows = 0;
-  for (const entry of ordered) {
+  while (passed.length < MOST_PASSED_OVER && (batch.length === 0 || rows < maxRows)) {
+    const entry = take();
+    if (!entry) break;
     if (batch.length === 0 || rows + entry.rows <= maxRows) {
       batch.push(entry);
       rows += entry.rows;
-    } else rest.push(entry);
+    } else passed.push(entry);
   }
-  return { batch, rest };
+  return { batch, passed };
 }

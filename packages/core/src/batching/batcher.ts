@@ -9,16 +9,11 @@
  * Next: core/inference/run-batch.ts, which dispatch calls.
  */
 import type { Clock } from '../lifecycle/clock.js';
-import {
-  compareWaiting,
-  decide,
-  fill,
-  type GroupState,
-  type PolicyLimits,
-  type Waiting,
-} from './batch-policy.js';
+import { decide, type PolicyLimits, type Waiting } from './batch-policy.js';
+import { type HeldEntry, WaitingGroups } from './waiting-groups.js';
 
-export type Unsettled = 'expired' | 'drained';
+/** refused: handed back without a run, for another worker or a later time. */
+export type Unsettled = 'expired' | 'drained' | 'refused';
 
 export interface BatcherOptions<Entry extends Waiting, Outcome> {
   limits: PolicyLimits;
@@ -29,7 +24,7 @@ export interface BatcherOptions<Entry extends Waiting, Outcome> {
   defer?(pump: () => void): void;
 }
 
-interface Held<Entry> extends Waiting {
+interface Held<Entry> extends HeldEntry {
   entry: Entry;
   settle(outcome: unknown): void;
   fail(error: unknown): void;
@@ -37,9 +32,12 @@ interface Held<Entry> extends Waiting {
 
 export class Batcher<Entry extends Waiting, Outcome> {
   readonly #options: BatcherOptions<Entry, Outcome>;
-  readonly #groups = new Map<string, Held<Entry>[]>();
-  #inFlight = 0;
-  #waiting = 0;
+  readonly #groups: WaitingGroups<Held<Entry>>;
+  #limits: PolicyLimits;
+  #seq = 0;
+  #batches = 0;
+  #entriesInFlight = 0;
+  #rowsInFlight = 0;
   #pumpDue = false;
   #draining = false;
   #cancelTimer: (() => void) | null = null;
@@ -47,16 +45,39 @@ export class Batcher<Entry extends Waiting, Outcome> {
 
   constructor(options: BatcherOptions<Entry, Outcome>) {
     this.#options = options;
+    this.#limits = options.limits;
+    this.#groups = new WaitingGroups(options.limits);
+  }
+
+  get limits(): PolicyLimits {
+    return this.#limits;
+  }
+
+  /** From now on; a batch that is under way is not touched. */
+  set limits(limits: PolicyLimits) {
+    this.#limits = limits;
+    this.#groups.setLimits(limits, this.#options.clock.now());
+    this.#pumpSoon();
   }
 
   /** Entries not yet in a batch. */
   get waiting(): number {
-    return this.#waiting;
+    return this.#groups.count;
   }
 
   /** Batches handed on and not yet answered. */
   get inFlight(): number {
-    return this.#inFlight;
+    return this.#batches;
+  }
+
+  /** Entries that wait or are in a batch under way. */
+  get entries(): number {
+    return this.#groups.count + this.#entriesInFlight;
+  }
+
+  /** Rows of these. */
+  get rows(): number {
+    return this.#groups.rows + this.#rowsInFlight;
   }
 
   /** Resolves with the entry's own outcome; 'expired' when its deadline passed first, 'drained' at a stop. */
@@ -71,26 +92,28 @@ export class Batcher<Entry extends Waiting, Outcome> {
         deadline: entry.deadline,
         acceptedAt: entry.acceptedAt,
         arrivedAt: entry.arrivedAt,
+        seq: this.#seq++,
+        gone: false,
         entry,
         settle: resolve as (outcome: unknown) => void,
         fail: reject,
       };
-      const group = this.#groups.get(entry.group);
-      if (group) insertInOrder(group, held);
-      else this.#groups.set(entry.group, [held]);
-      this.#waiting++;
+      this.#groups.add(held, this.#options.clock.now());
       this.#pumpSoon();
     });
+  }
+
+  /** Settles everything that waits as 'refused'; batches under way go on. */
+  refuseWaiting(): void {
+    for (const held of this.#groups.takeAll()) held.settle('refused');
   }
 
   /** Settles everything that waits as 'drained'; resolves when the batches under way are answered. */
   async drain(): Promise<void> {
     this.#draining = true;
     this.#cancelTimer?.();
-    for (const group of this.#groups.values()) for (const held of group) held.settle('drained');
-    this.#groups.clear();
-    this.#waiting = 0;
-    if (this.#inFlight > 0) await new Promise<void>((resolve) => this.#idle.push(resolve));
+    for (const held of this.#groups.takeAll()) held.settle('drained');
+    if (this.#batches > 0) await new Promise<void>((resolve) => this.#idle.push(resolve));
   }
 
   #pumpSoon(): void {
@@ -106,39 +129,20 @@ export class Batcher<Entry extends Waiting, Outcome> {
   #pump(): void {
     if (this.#draining) return;
     const now = this.#options.clock.now();
-    this.#dropExpired(now);
+    for (const held of this.#groups.takeExpired(now)) held.settle('expired');
     for (;;) {
-      const decision = decide(this.#states(), this.#inFlight, now, this.#options.limits);
+      const candidates = this.#groups.candidates(this.#batches < this.#limits.instances, now);
+      const decision = decide(candidates, this.#batches, now, this.#limits);
       if (!('close' in decision)) {
         this.#lookAgainAt(decision.lookAgainAt, now);
         return;
       }
-      this.#close(decision.close);
+      void this.#dispatch(this.#groups.take(decision.close, now));
     }
-  }
-
-  *#states(): Iterable<[string, GroupState]> {
-    for (const [key, group] of this.#groups) {
-      let rows = 0;
-      let oldestArrival = Number.POSITIVE_INFINITY;
-      for (const held of group) {
-        rows += held.rows;
-        if (held.arrivedAt < oldestArrival) oldestArrival = held.arrivedAt;
-      }
-      yield [key, { head: group[0] as Held<Entry>, rows, oldestArrival }];
-    }
-  }
-
-  #close(key: string): void {
-    const { batch, rest } = fill(this.#groups.get(key) as Held<Entry>[], this.#options.limits.maxRows);
-    if (rest.length > 0) this.#groups.set(key, rest);
-    else this.#groups.delete(key);
-    this.#waiting -= batch.length;
-    void this.#dispatch(batch);
   }
 
   async #dispatch(batch: Held<Entry>[]): Promise<void> {
-    this.#inFlight++;
+    this.#count(batch, 1);
     try {
       const outcomes = await this.#options.dispatch(batch.map((held) => held.entry));
       batch.forEach((held, i) => {
@@ -149,42 +153,25 @@ export class Batcher<Entry extends Waiting, Outcome> {
     } catch (error) {
       for (const held of batch) held.fail(error);
     } finally {
-      this.#inFlight--;
-      if (this.#inFlight === 0) for (const resolve of this.#idle.splice(0)) resolve();
+      this.#count(batch, -1);
+      if (this.#batches === 0) for (const resolve of this.#idle.splice(0)) resolve();
       this.#pumpSoon();
     }
   }
 
-  #dropExpired(now: number): void {
-    for (const [key, group] of this.#groups) {
-      if (!group.some((held) => held.deadline !== 0 && held.deadline <= now)) continue;
-      const left = group.filter((held) => {
-        if (held.deadline === 0 || held.deadline > now) return true;
-        this.#waiting--;
-        held.settle('expired');
-        return false;
-      });
-      if (left.length > 0) this.#groups.set(key, left);
-      else this.#groups.delete(key);
-    }
+  #count(batch: readonly Held<Entry>[], sign: 1 | -1): void {
+    this.#batches += sign;
+    this.#entriesInFlight += sign * batch.length;
+    for (const { rows } of batch) this.#rowsInFlight += sign * rows;
   }
 
   /** Wakes at the time the policy named, or at the next deadline: who waits for an answer hears of it then. */
   #lookAgainAt(policyTime: number | null, now: number): void {
     this.#cancelTimer?.();
     this.#cancelTimer = null;
-    let at = policyTime ?? Number.POSITIVE_INFINITY;
-    for (const group of this.#groups.values()) {
-      for (const held of group) if (held.deadline !== 0 && held.deadline < at) at = held.deadline;
-    }
+    const never = Number.POSITIVE_INFINITY;
+    const at = Math.min(policyTime ?? never, this.#groups.nextDeadline ?? never);
     if (Number.isFinite(at))
       this.#cancelTimer = this.#options.clock.after(Math.max(0, at - now), () => this.#pump());
   }
-}
-
-/** Most entries arrive in order, so the place is looked for from the end. */
-function insertInOrder<T extends Waiting>(ordered: T[], item: T): void {
-  let at = ordered.length;
-  while (at > 0 && compareWaiting(item, ordered[at - 1] as T) < 0) at--;
-  ordered.splice(at, 0, item);
 }
