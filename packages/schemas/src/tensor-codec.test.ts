@@ -396,18 +396,24 @@ describe('speed, as an alarm with much room', () => {
   const data = Array.from({ length: 27_648 }, (_, i) => i / 27_648 - 0.5);
   const flat: Tensor = { datatype: 'FP32', shape: [1, 3, 48, 192], data };
   const base64 = encodeTensorBase64(decodeTensor('x', flat, []));
+  const text = JSON.stringify(flat);
 
+  function timed(work: () => unknown): number {
+    const began = performance.now();
+    work();
+    return performance.now() - began;
+  }
+
+  // Measured a tenth of it and less. Each has the best of ten: what else the machine does hits both.
   it.each([
     ['27,648 floats of JSON', flat],
     ['110 KB of base64', base64],
-  ])('%s take a few milliseconds at the very most', (_, tensor) => {
-    const best = Math.min(
-      ...Array.from({ length: 10 }, () => {
-        const began = performance.now();
-        decodeTensor('x', Tensor.parse(tensor), []);
-        return performance.now() - began;
-      }),
-    );
-    expect(best).toBeLessThan(10);
+  ])('%s are decoded in the time that JSON.parse takes for the floats, or a little more', (_, tensor) => {
+    const rounds = Array.from({ length: 10 }, () => [
+      timed(() => decodeTensor('x', Tensor.parse(tensor), [])),
+      timed(() => JSON.parse(text)),
+    ]);
+    const best = (of: 0 | 1): number => Math.min(...rounds.map((round) => round[of] as number));
+    expect(best(0)).toBeLessThan(4 * best(1));
   });
 });
