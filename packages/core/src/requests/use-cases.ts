@@ -6,6 +6,7 @@ import { FleetView } from '../fleet/fleet-view.js';
 import { type Clock, systemClock } from '../lifecycle/clock.js';
 import { type Service, ServiceGroup } from '../lifecycle/service.js';
 import { DeploymentView } from '../models/deployment-view.js';
+import { ModelAdmin, type ModelAdminDeps } from '../models/edit-models.js';
 import { ModelResolver } from '../models/model-resolver.js';
 import type { LifeLog } from '../observability/events.js';
 import type { Logger } from '../observability/logger.js';
@@ -49,6 +50,8 @@ export interface RequestUseCaseDeps {
   inspect?: CatalogueOptions['inspect'];
   /** For splits: from 0 to below 1. */
   random?: () => number;
+  /** What the fleet has measured about splits and shadows. */
+  reports?: ModelAdminDeps['reports'];
 }
 
 export type RequestUseCaseService = RequestUseCases &
@@ -61,6 +64,9 @@ export type RequestUseCaseService = RequestUseCases &
     readonly queues: JobQueues;
     readonly store: RequestStore;
     readonly fleetView: FleetView;
+    /** The desired states of models, and edits of them. */
+    readonly deployments: DeploymentView;
+    readonly admin: ModelAdmin;
   };
 
 export function createRequestUseCases(deps: RequestUseCaseDeps): RequestUseCaseService {
@@ -83,6 +89,8 @@ export function createRequestUseCases(deps: RequestUseCaseDeps): RequestUseCaseS
     queues,
     store,
     fleetView: fleet,
+    deployments,
+    admin: new ModelAdmin({ catalogue, deployments, resolver, fleet, guard, clock, reports: deps.reports }),
 
     resolve: (ask) => resolver.resolve(ask),
     signatureOf: async (model, version) => (await resolver.resolve({ model, version })).signature,
