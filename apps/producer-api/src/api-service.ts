@@ -63,6 +63,7 @@ export class ApiService implements Service {
     keepQueueGauges(metrics, this.#useCases, this.#useCases.queues);
     this.#app = createServer({
       useCases: this.#useCases,
+      admin: this.#useCases.admin,
       ping: () => this.#ping(),
       logger,
       life,

@@ -1,6 +1,7 @@
 /** What the routes are given: everything that thinks or knows a server stands in packages/core. */
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { ModelAdmin } from '@remuda/core/models/edit-models';
 import type { LifeLog } from '@remuda/core/observability/events';
 import type { Logger } from '@remuda/core/observability/logger';
 import type { Metrics } from '@remuda/core/observability/metrics';
@@ -11,6 +12,7 @@ import type { Drain } from './drain.js';
 
 export interface ServerDeps {
   useCases: RequestUseCases;
+  admin: ModelAdmin;
   /** Rejects, with the reason, when Redis does not answer. */
   ping(): Promise<void>;
   logger: Logger;

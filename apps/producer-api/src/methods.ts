@@ -29,9 +29,10 @@ export function methodsOfRoutes(app: FastifyInstance): RouteMethods {
   };
 }
 
-/** /v1/requests/:id, /v1/requests::batch, /docs/* as regular expressions. */
+/** /v1/requests/:id, /v1/requests::batch, /v1/a/:b(^\\w+)::c, /docs/* as regular expressions. */
 function patternOf(url: string): RegExp {
-  const escaped = url.replace(/[.+?^${}()|[\]\\]/g, '\\$&');
+  const plain = url.replace(/(:\w+)\(\^[^)]*\)/g, '$1');
+  const escaped = plain.replace(/[.+?^${}()|[\]\\]/g, '\\$&');
   const source = escaped.replace(/::|:\w+|\*/g, (token) =>
     token === '::' ? ':' : token === '*' ? '.*' : '[^/]+',
   );

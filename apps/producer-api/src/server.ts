@@ -18,6 +18,7 @@ import { toProblem } from './errors.js';
 import { methodsOfRoutes } from './methods.js';
 import { openapiRoute, registerOpenapi } from './openapi.js';
 import { tellInternal, tellRefusal } from './refusals.js';
+import { adminModelRoutes } from './routes/admin-models.js';
 import { healthRoutes } from './routes/health.js';
 import { inferenceRequestRoutes } from './routes/inference-requests.js';
 import { modelRoutes } from './routes/models.js';
@@ -64,6 +65,7 @@ function routes(scope: FastifyInstance, deps: ServerDeps): void {
   requestRoutes(app, deps);
   resultRoutes(app, deps);
   modelRoutes(app, deps);
+  adminModelRoutes(app, deps);
   healthRoutes(app, deps);
   openapiRoute(scope);
 }

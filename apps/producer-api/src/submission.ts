@@ -16,18 +16,21 @@ export interface SubmissionContext {
 /** Every request belongs to a tenant; until there are keys, to this one. */
 const TENANT = 'default';
 
-/** @throws InvalidInputError, RemudaError model_not_found, version_not_found, signature_unavailable */
+/** @throws InvalidInputError, and RemudaError as RequestUseCases.resolve */
 export async function toSubmission(
   body: ParsedBody,
   { model, lane, traceId, path }: SubmissionContext,
-  useCases: Pick<RequestUseCases, 'signatureOf'>,
+  useCases: Pick<RequestUseCases, 'resolve'>,
 ): Promise<Submission> {
   refuseUnsupported(body.options, path);
-  const signature = await useCases.signatureOf(model, body.options.version);
+  const { version, metadata } = body.options;
+  const target = await useCases.resolve({ model, version, stickyKey: metadata?.sticky_key });
+  const { signature } = target;
   const parameters = checkParameters(body.options.parameters, signature, path);
   const { items, hasItems } = body.place(signature);
   return {
     model,
+    target,
     options: { ...body.options, parameters },
     items: validateItems(items, signature),
     hasItems,

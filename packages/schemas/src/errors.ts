@@ -53,6 +53,12 @@ export const ERROR_CATALOGUE = {
   method_not_allowed: { status: 405, retryable: false, sentence: 'The route is not asked with this method.' },
   model_not_found: { status: 404, retryable: false, sentence: 'No model of that name is in the repository.' },
   version_not_found: { status: 404, retryable: false, sentence: 'The model has no such version.' },
+  alias_not_found: { status: 404, retryable: false, sentence: 'The model has no such alias.' },
+  model_not_loaded: {
+    status: 409,
+    retryable: true,
+    sentence: 'The version is not loaded, and is only loaded when the admin API says so.',
+  },
   request_not_found: {
     status: 404,
     retryable: false,

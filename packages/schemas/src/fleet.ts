@@ -1,17 +1,6 @@
 /** The fleet: what each worker's heartbeat says. */
 import * as z from 'zod';
-import { LoadMode } from './model-versions.js';
-
-/** loading → warming → verifying → ready → draining → unloaded; failed, with the reason, from any of the first three. */
-export const LOAD_STATES = [
-  'loading',
-  'warming',
-  'verifying',
-  'ready',
-  'draining',
-  'unloaded',
-  'failed',
-] as const;
+import { LoadMode, LoadState } from './model-versions.js';
 
 /** One version on one device of a worker. */
 export const LoadedModel = z
@@ -21,7 +10,7 @@ export const LoadedModel = z
     digest: z.string(),
     device: z.string(),
     provider: z.string().describe('The execution provider that really runs it; empty before it is loaded.'),
-    state: z.enum(LOAD_STATES),
+    state: LoadState,
     reason: z.string().nullable().describe('Why it failed, or is not loaded.'),
     load_mode: LoadMode,
     instances: z.int(),

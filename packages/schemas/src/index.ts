@@ -1,4 +1,5 @@
 /** Every shape that crosses a boundary. JSON Schemas in ../json are generated from these (pnpm schemas). */
+export * from './admin.js';
 export * from './base64.js';
 export * from './bytes-elements.js';
 export * from './datatypes.js';

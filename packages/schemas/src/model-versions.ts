@@ -35,3 +35,16 @@ export const LoadMode = z
     'eager: at the start of a worker. on_demand: with the first request, which waits for it. explicit: when the admin API says so.',
   );
 export type LoadMode = z.infer<typeof LoadMode>;
+
+/** loading → warming → verifying → ready → draining → unloaded; failed, with the reason, from any of the first three. */
+export const LOAD_STATES = [
+  'loading',
+  'warming',
+  'verifying',
+  'ready',
+  'draining',
+  'unloaded',
+  'failed',
+] as const;
+export const LoadState = z.enum(LOAD_STATES);
+export type LoadState = z.infer<typeof LoadState>;

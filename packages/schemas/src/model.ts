@@ -2,7 +2,7 @@
 import * as z from 'zod';
 import { Datatype } from './datatypes.js';
 import { Lane, ModelName } from './inference-request.js';
-import { LoadMode, VersionPolicy } from './model-versions.js';
+import { LoadMode, LoadState, VersionPolicy } from './model-versions.js';
 
 export const DEVICE_CLASSES = ['cpu', 'cuda', 'tensorrt', 'webgpu', 'coreml', 'dml'] as const;
 export const DeviceClass = z.enum(DEVICE_CLASSES).describe('The class of a device; cuda:0 is of class cuda.');
@@ -183,7 +183,14 @@ export const ModelSummary = z
     description: z.string(),
     labels: z.record(z.string(), z.string()),
     versions: z.array(z.string()),
-    default_version: z.string().nullable(),
+    default_version: z
+      .string()
+      .nullable()
+      .describe('What requests without a version get now; of a split the stable side. null: none.'),
+    aliases: z.record(z.string(), z.string()).describe('Version that each alias leads to now.'),
+    states: z
+      .partialRecord(LoadState, z.int())
+      .describe('How many copies (one version on one device of one worker) are in which state.'),
     workers: z.int().describe('Live workers that have it loaded.'),
     queues: z.array(
       z.strictObject({ device_class: DeviceClass, lane: Lane, waiting: z.int(), active: z.int() }),

@@ -62,9 +62,8 @@ export function requestBatchRoutes(app: App, deps: ServerDeps): void {
   const config = { submits: true, bodies: { 'application/json': DocumentedBatch } };
   app.post('/v1/requests::batch', { schema: SCHEMA, config }, async (request, reply) => {
     const { lane, requests } = parseBatch(jsonBody(request));
-    const useCases = withSignaturesKept(deps.useCases);
     const submissions = await Promise.all(
-      requests.map((entry, index) => submissionOrError(entry, index, lane, request, useCases)),
+      requests.map((entry, index) => submissionOrError(entry, index, lane, request, deps.useCases)),
     );
     const outcomes = await submitGood(submissions, deps.useCases);
     throwIfStoreIsAway(outcomes);
@@ -78,27 +77,12 @@ function parseBatch(body: unknown): z.infer<typeof BatchSubmission> {
   throw new InvalidInputError(violationsOf(parsed.error, body), 'invalid_request');
 }
 
-/** A thousand requests for one model ask for its signature once. */
-function withSignaturesKept(useCases: RequestUseCases): Pick<RequestUseCases, 'signatureOf'> {
-  const asked = new Map<string, ReturnType<RequestUseCases['signatureOf']>>();
-  return {
-    signatureOf(model, version) {
-      const key = `${model}@${version ?? ''}`;
-      const known = asked.get(key);
-      if (known) return known;
-      const asking = useCases.signatureOf(model, version);
-      asked.set(key, asking);
-      return asking;
-    },
-  };
-}
-
 async function submissionOrError(
   entry: unknown,
   index: number,
   lane: Lane,
   { traceId, traceGiven }: FastifyRequest,
-  useCases: Pick<RequestUseCases, 'signatureOf'>,
+  useCases: Pick<RequestUseCases, 'resolve'>,
 ): Promise<Submission | Error> {
   try {
     const path = ['requests', index];

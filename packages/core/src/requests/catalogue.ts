@@ -5,7 +5,7 @@
  *
  * Where a published signature and the local file disagree, the workers are right: they run the requests.
  */
-import type { HarnessConfig, ModelSignature } from '@remuda/schemas';
+import type { HarnessConfig, ModelDeployment, ModelSignature } from '@remuda/schemas';
 import { RemudaError } from '../errors.js';
 import type { FleetView } from '../fleet/fleet-view.js';
 import { Repeat } from '../fleet/repeat.js';
@@ -13,10 +13,17 @@ import type { ModelSource } from '../harness/harness.js';
 import { inspectModel } from '../inference/inspect-model.js';
 import { type Clock, systemClock } from '../lifecycle/clock.js';
 import type { Service } from '../lifecycle/service.js';
-import { type RepositoryModel, scanRepository, toModelSource } from '../repository/manifests.js';
-import { nearNames } from '../repository/near-names.js';
+import { type RepositoryModel, scanRepository } from '../repository/manifests.js';
 import type { Keys } from '../store/keys.js';
 import type { Redis } from '../store/redis.js';
+import {
+  type CatalogueEntry,
+  entryOf,
+  failureKey,
+  noSuchModel,
+  sourceOf,
+  unavailable,
+} from './catalogue-entry.js';
 import { fieldOf, type Published, PublishedSignatures } from './published-signatures.js';
 
 export interface CatalogueOptions {
@@ -25,21 +32,12 @@ export interface CatalogueOptions {
   /** Folder of the model repository; null: this process sees none, and knows what workers publish. */
   repository: string | null;
   fleet: Pick<FleetView, 'loadedBy'>;
+  /** Desired state by model: what is registered without lying here, and what was taken out. */
+  deployments?: () => ReadonlyMap<string, ModelDeployment>;
   onError(error: Error): void;
   clock?: Clock;
   everyMs?: number;
   inspect?(source: ModelSource): Promise<ModelSignature>;
-}
-
-/** One model as the catalogue sees it. */
-export interface CatalogueEntry {
-  name: string;
-  local: RepositoryModel | null;
-  /** By version. */
-  published: ReadonlyMap<string, Published>;
-  /** Lowest first. */
-  versions: string[];
-  defaultVersion: string | null;
 }
 
 const REFRESH_EVERY_MS = 3_000;
@@ -57,7 +55,7 @@ export class Catalogue implements Service {
   readonly #inspections = new Map<string, Promise<ModelSignature>>();
   readonly #failures = new Map<string, { error: RemudaError; at: number }>();
   #entries = new Map<string, CatalogueEntry>();
-  /** By "model/version" and, for the default version, by "model/": what a submit looks into. */
+  /** By "model/version": what a submit looks into. */
   #signatures = new Map<string, ModelSignature>();
   #refreshing: Promise<void> | undefined;
   #refreshedAt = Number.NEGATIVE_INFINITY;
@@ -79,35 +77,53 @@ export class Catalogue implements Service {
   }
 
   /** The signature, where it is at hand. */
-  known(model: string, version: string | undefined): ModelSignature | undefined {
-    return this.#signatures.get(fieldOf(model, version ?? ''));
+  known(model: string, version: string): ModelSignature | undefined {
+    return this.#signatures.get(fieldOf(model, version));
   }
 
-  /** @throws RemudaError model_not_found, version_not_found, signature_unavailable */
-  async signatureOf(model: string, version?: string): Promise<ModelSignature> {
-    const known = this.known(model, version);
-    if (known) return known;
-    const entry = await this.entry(model, version);
-    const wanted = version ?? entry.defaultVersion;
-    if (wanted === null) throw noVersion(entry);
-    if (!entry.versions.includes(wanted)) throw noSuchVersion(model, wanted, entry.versions);
-    return this.known(model, wanted) ?? this.#inspectShared(model, wanted);
+  /** Of a version that the entry lists. @throws RemudaError model_not_found, signature_unavailable */
+  async signatureOf(model: string, version: string): Promise<ModelSignature> {
+    return this.known(model, version) ?? this.#inspectShared(model, version);
   }
 
+  /** All that take requests, by name. */
   entries(): CatalogueEntry[] {
+    return this.allEntries().filter(({ name }) => !this.#isTakenOut(name));
+  }
+
+  /** Those that were taken out too. */
+  allEntries(): CatalogueEntry[] {
     return [...this.#entries.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
+  }
+
+  /** What is known without looking again; undefined: no such model, or it was taken out. */
+  at(model: string): CatalogueEntry | undefined {
+    return this.#isTakenOut(model) ? undefined : this.#entries.get(model);
   }
 
   /** Looks again before it says no. @throws RemudaError model_not_found */
   async entry(model: string, version?: string): Promise<CatalogueEntry> {
+    if (this.#isTakenOut(model)) {
+      throw new RemudaError(
+        'model_not_found',
+        `${model} was taken out; POST /v1/admin/models registers it again`,
+      );
+    }
+    return this.anyEntry(model, version);
+  }
+
+  /** The same, also of a model that was taken out. */
+  async anyEntry(model: string, version?: string): Promise<CatalogueEntry> {
     const before = this.#entries.get(model);
     if (before && (version === undefined || before.versions.includes(version))) return before;
     await this.#refreshOnMiss();
     const entry = this.#entries.get(model);
     if (entry) return entry;
-    const suggestions = nearNames(model, this.#entries.keys());
-    const hint = suggestions.length > 0 ? `; did you mean ${suggestions.join(' or ')}?` : '';
-    throw new RemudaError('model_not_found', `there is no model "${model}"${hint}`, { suggestions });
+    throw noSuchModel(model, this.entries());
+  }
+
+  #isTakenOut(model: string): boolean {
+    return this.#options.deployments?.().get(model)?.registered === false;
   }
 
   /** Why a version cannot be served, or not as its file says: from the repository, from here, from the workers. */
@@ -134,6 +150,11 @@ export class Catalogue implements Service {
     return (
       (defaultVersion === null ? undefined : published.get(defaultVersion)?.config) ?? local?.config ?? null
     );
+  }
+
+  /** Takes in a changed desired state at once. */
+  update(): void {
+    this.#merge(this.#localBefore());
   }
 
   refresh(): Promise<void> {
@@ -175,7 +196,16 @@ export class Catalogue implements Service {
       found.published.set(version, published);
       byName.set(model, found);
     }
-    this.#entries = new Map([...byName].map(([name, parts]) => [name, entryOf(name, parts)]));
+    for (const model of this.#options.deployments?.().keys() ?? []) {
+      if (!byName.has(model)) byName.set(model, { local: null, published: new Map() });
+    }
+    const { fleet } = this.#options;
+    this.#entries = new Map(
+      [...byName].map(([name, parts]) => [
+        name,
+        entryOf(name, { ...parts, named: () => fleet.loadedBy(name).map(({ loaded }) => loaded.version) }),
+      ]),
+    );
     this.#signatures = this.#usable();
   }
 
@@ -186,7 +216,6 @@ export class Catalogue implements Service {
         const signature = this.#usableOf(entry, version);
         if (!signature) continue;
         signatures.set(fieldOf(entry.name, version), signature);
-        if (version === entry.defaultVersion) signatures.set(fieldOf(entry.name, ''), signature);
       }
     }
     return signatures;
@@ -222,7 +251,7 @@ export class Catalogue implements Service {
     await this.refresh().catch(this.#options.onError);
     const known = this.known(model, version);
     if (known) return known;
-    const { local } = await this.entry(model);
+    const { local } = await this.anyEntry(model);
     if (!local) {
       throw unavailable(`${model}@${version}: no worker has published it and it is not in this repository`);
     }
@@ -245,52 +274,8 @@ export class Catalogue implements Service {
   async #keep(signature: ModelSignature, config: HarnessConfig): Promise<void> {
     const { model, version } = signature;
     this.#signatures.set(fieldOf(model, version), signature);
-    if (this.#entries.get(model)?.defaultVersion === version) {
-      this.#signatures.set(fieldOf(model, ''), signature);
-    }
     // For the others; without it they read the file themselves.
     if (this.#options.redis.status !== 'ready') return;
     await this.#published.publishUnlessNewer(signature, config).catch(this.#options.onError);
   }
-}
-
-function entryOf(
-  name: string,
-  { local, published }: { local: RepositoryModel | null; published: Map<string, Published> },
-): CatalogueEntry {
-  // A version that was taken out of the repository is not offered any more, though its signature is still stored.
-  const offered = local ? local.versions.map(({ version }) => version) : [...published.keys()];
-  const versions = offered.sort((a, b) => Number(a) - Number(b));
-  // A new version takes traffic once a worker has it; before that the highest one that had been served does.
-  const served = versions.findLast((version) => published.get(version)?.by === 'worker');
-  return { name, local, published, versions, defaultVersion: served ?? local?.defaultVersion ?? null };
-}
-
-/** A file that is missing or faulty is trouble of this server, not of the request. */
-function sourceOf(local: RepositoryModel, version: string): ModelSource {
-  try {
-    return toModelSource(local, version, 'cpu');
-  } catch (error) {
-    throw unavailable(error instanceof Error ? error.message : String(error), error);
-  }
-}
-
-function failureKey(model: string, version: string, digest: string): string {
-  return `${fieldOf(model, version)}/${digest}`;
-}
-
-function unavailable(message: string, cause?: unknown): RemudaError {
-  return new RemudaError('signature_unavailable', message, {}, { cause });
-}
-
-function noVersion(entry: CatalogueEntry): RemudaError {
-  const reasons = (entry.local?.problems ?? []).map((problem) => problem.message);
-  return unavailable(
-    `${entry.name} has no version that can be served: ${reasons.join('; ') || 'none is there'}`,
-  );
-}
-
-function noSuchVersion(name: string, version: string, versions: readonly string[]): RemudaError {
-  const message = `${name} has no version ${version}; it has ${versions.join(', ') || 'none'}`;
-  return new RemudaError('version_not_found', message, { versions });
 }

@@ -1,15 +1,27 @@
 /** Models as GET /v1/models shows them: the catalogue's entry, who has it loaded, and its queues. */
-import type { DeviceClass, ModelDetail, ModelSummary } from '@remuda/schemas';
+import {
+  DEFAULT_REF,
+  type DeviceClass,
+  type LoadState,
+  type ModelDetail,
+  type ModelSummary,
+} from '@remuda/schemas';
 import { allowedClasses } from '../devices/affinity-rules.js';
 import type { FleetView } from '../fleet/fleet-view.js';
+import type { DeploymentView } from '../models/deployment-view.js';
+import type { ModelResolver } from '../models/model-resolver.js';
+import { servedRef } from '../models/target-refs.js';
 import type { JobQueues } from '../queue/job-queue.js';
 import { LANES, type Partition } from '../queue/partitions.js';
-import type { Catalogue, CatalogueEntry } from './catalogue.js';
+import type { Catalogue } from './catalogue.js';
+import type { CatalogueEntry } from './catalogue-entry.js';
 import type { StoreGuard } from './store-guard.js';
 
 export interface DescribeDeps {
   catalogue: Catalogue;
   fleet: Pick<FleetView, 'loadedBy' | 'liveClasses'>;
+  deployments: Pick<DeploymentView, 'of' | 'serving'>;
+  resolver: Pick<ModelResolver, 'defaultVersion' | 'fallbackProblem'>;
   queues: JobQueues;
   guard: StoreGuard;
 }
@@ -23,27 +35,62 @@ export async function describeModels(deps: DescribeDeps): Promise<ModelSummary[]
 export async function describeModel(name: string, deps: DescribeDeps): Promise<ModelDetail> {
   const entry = await deps.catalogue.entry(name);
   // A model that cannot be read is described all the same: its problems say why.
-  const signature = await deps.catalogue.signatureOf(name).catch(() => null);
+  const version = deps.resolver.defaultVersion(name) ?? entry.defaultVersion;
+  const signature =
+    version === null ? null : await deps.catalogue.signatureOf(name, version).catch(() => null);
   const summary = await deps.guard.run(() => summaryOf(entry, deps));
   return { ...summary, config: deps.catalogue.configOf(entry), signature };
 }
 
 async function summaryOf(entry: CatalogueEntry, deps: DescribeDeps): Promise<ModelSummary> {
-  const { catalogue, fleet } = deps;
+  const { catalogue, fleet, resolver } = deps;
+  const { name } = entry;
   const config = catalogue.configOf(entry);
-  const ready = fleet.loadedBy(entry.name).filter(({ loaded }) => loaded.state === 'ready');
+  const copies = fleet.loadedBy(name);
+  const ready = copies.filter(({ loaded }) => loaded.state === 'ready');
   return {
-    name: entry.name,
+    name,
     description: config?.description ?? '',
     labels: config?.labels ?? {},
     versions: entry.versions,
-    default_version: entry.defaultVersion,
+    default_version: resolver.defaultVersion(name),
+    aliases: aliasesOf(name, deps),
+    states: countStates(copies.map(({ loaded }) => loaded.state)),
     workers: new Set(ready.map(({ worker }) => worker.worker_id)).size,
     queues: await Promise.all(
       partitionsOf(entry, deps).map((partition) => queueState(partition, deps.queues)),
     ),
-    problems: catalogue.problemsOf(entry),
+    problems: problemsOf(entry, deps),
   };
+}
+
+/** What its files and workers say, and that it would have no fallback where it should. */
+export function problemsOf(
+  entry: CatalogueEntry,
+  {
+    catalogue,
+    resolver,
+  }: { catalogue: Pick<Catalogue, 'problemsOf'>; resolver: Pick<ModelResolver, 'fallbackProblem'> },
+): string[] {
+  const problem = resolver.fallbackProblem(entry.name);
+  return problem === undefined ? catalogue.problemsOf(entry) : [...catalogue.problemsOf(entry), problem];
+}
+
+/** How many there are of each state. */
+export function countStates(states: readonly LoadState[]): Partial<Record<LoadState, number>> {
+  const counts: Partial<Record<LoadState, number>> = {};
+  for (const state of states) counts[state] = (counts[state] ?? 0) + 1;
+  return counts;
+}
+
+/** Where each alias leads at present. */
+function aliasesOf(model: string, { deployments }: DescribeDeps): Record<string, string> {
+  const deployment = deployments.of(model);
+  const serving = deployments.serving(model);
+  const names = Object.keys(deployment.aliases).filter((alias) => alias !== DEFAULT_REF);
+  return Object.fromEntries(
+    names.sort().map((alias) => [alias, servedRef(alias, deployment, serving) as string]),
+  );
 }
 
 function partitionsOf(entry: CatalogueEntry, { catalogue, fleet }: DescribeDeps): Partition[] {

@@ -57,11 +57,11 @@ function documentOf(
   metadata: RequestMetadata,
   payloads: readonly Buffer[],
 ): RequestDocument {
-  const { items, options, hasItems, tenant, traceId, model } = submission;
+  const { items, options, hasItems, tenant, traceId } = submission;
   const units = unitsOf(items, signature, options.parameters);
   const [only] = payloads;
   return {
-    model,
+    model: signature.model,
     version: signature.version,
     tenant,
     rows: units.reduce((sum, [count, rows]) => sum + count * rows, 0),
@@ -104,7 +104,7 @@ function rowsOf(tensors: readonly RawTensor[], signature: ModelSignature): numbe
   return 1;
 }
 
-/** The version as it was asked for: a repeated call must not become another request because a version was added. */
+/** Model and version as they were asked for: a repeated call must not become another request because one was added. */
 function fingerprintOf({ model, options, hasItems, items }: Submission, payloads: readonly Buffer[]): string {
   const ids = items.map((item) => item.id);
   const hash = createHash('sha256').update(JSON.stringify([model, options.version ?? null, hasItems, ids]));

@@ -17,6 +17,7 @@ import type {
   RequestStatus,
 } from '@remuda/schemas';
 import type { RemudaError } from '../errors.js';
+import type { ModelAsk, Target } from '../models/model-resolver.js';
 
 /** One input set, checked against the signature. Tensors stand in the signature's order. */
 export interface SubmittedItem {
@@ -25,7 +26,10 @@ export interface SubmittedItem {
 }
 
 export interface Submission {
+  /** As it was asked for. */
   model: string;
+  /** Where it goes, as the edge resolved it to check the inputs; without it that is done at the submit. */
+  target?: Target;
   options: RequestOptions;
   items: SubmittedItem[];
   /** False: the request came with `inputs`; its one item is presented as the request itself. */
@@ -54,7 +58,13 @@ export interface RequestFilter {
 
 /** Every use case; all throw RemudaError with a catalogue code. */
 export interface RequestUseCases {
-  /** @throws model_not_found (details.suggestions: near names), version_not_found, signature_unavailable */
+  /**
+   * Model, version and signature that a request goes to.
+   * @throws model_not_found (details.suggestions: near names), version_not_found, alias_not_found, model_not_loaded,
+   * signature_unavailable
+   */
+  resolve(ask: ModelAsk): Promise<Target>;
+  /** Of what a request for that version would get. @throws as resolve */
   signatureOf(model: string, version?: string): Promise<ModelSignature>;
   /** `known`: the same request_id with the same content had been accepted before. */
   submit(submission: Submission): Promise<{ record: RequestRecord; known: boolean }>;

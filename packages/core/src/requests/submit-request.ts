@@ -1,5 +1,5 @@
 /**
- * The promise behind the 202, in four steps: resolve the route, admit, store, enqueue. File 3 of the tour.
+ * The promise behind the 202, in four steps: resolve version and route, admit, store, enqueue. File 3 of the tour.
  *
  * Told "accepted" means: record, inputs and job are in Redis. Told anything else means: nothing is, or it is being
  * taken back (withdrawals.ts). A request whose job was lost all the same is found by sweep-requests.ts.
@@ -12,6 +12,7 @@ import { routeRequest } from '../devices/route.js';
 import { RemudaError } from '../errors.js';
 import type { FleetView } from '../fleet/fleet-view.js';
 import type { Clock } from '../lifecycle/clock.js';
+import type { ModelAsk, ModelResolver, Target } from '../models/model-resolver.js';
 import type { LifeLog } from '../observability/events.js';
 import type { Metrics } from '../observability/metrics.js';
 import { type JobQueues, ticketOf } from '../queue/job-queue.js';
@@ -19,6 +20,7 @@ import { type Partition, queueName } from '../queue/partitions.js';
 import type { Acceptance, RequestStore } from '../store/request-store.js';
 import type { StoredRecord } from '../store/stored-record.js';
 import type { Admission } from './admission.js';
+import type { Doorbell } from './doorbell.js';
 import { prepareRequest } from './prepare-request.js';
 import { presentRequest, recordOf } from './present-request.js';
 import type { StoreGuard } from './store-guard.js';
@@ -38,10 +40,8 @@ export interface SubmitDeps {
   admission: Admission;
   withdrawals: Withdrawals;
   fleet: Pick<FleetView, 'liveClasses' | 'catchUp'>;
-  catalogue: {
-    known(model: string, version: string | undefined): ModelSignature | undefined;
-    signatureOf(model: string, version?: string): Promise<ModelSignature>;
-  };
+  resolver: Pick<ModelResolver, 'resolve' | 'isReady'>;
+  doorbell: Pick<Doorbell, 'ring'>;
   metrics: Pick<Metrics, 'accepted' | 'payloadBytes'>;
   life: LifeLog;
   clock: Clock;
@@ -82,31 +82,28 @@ export class RequestSubmitter {
 
   /** Steps one and two, and everything that needs no Redis. */
   async prepare(submission: Submission): Promise<Prepared> {
-    const { catalogue, admission, guard, clock, resultTtlS } = this.#deps;
-    const { model, options } = submission;
-    const signature =
-      catalogue.known(model, options.version) ?? (await catalogue.signatureOf(model, options.version));
+    const { resolver, admission, guard, clock, resultTtlS, fleet } = this.#deps;
+    const target = submission.target ?? (await resolver.resolve(askOf(submission)));
+    const { signature } = target;
     if (!guard.ready) await guard.run(async () => {});
-    const { fleet } = this.#deps;
-    if (fleet.liveClasses(model, signature.version).size === 0) await fleet.catchUp();
+    if (fleet.liveClasses(signature.model, signature.version).size === 0) await fleet.catchUp();
     const { route, partition, notices } = this.#resolveRoute(submission, signature);
     await admission.admit(partition);
-    const now = clock.now();
     const acceptance = prepareRequest({
       submission,
       signature,
-      route,
-      notices,
+      route: withTarget(route, target),
+      notices: target.notices.length > 0 ? [...target.notices, ...notices] : notices,
       defaultResultTtlS: resultTtlS,
-      now,
+      now: clock.now(),
     });
-    const supplied = options.request_id !== undefined;
+    const supplied = submission.options.request_id !== undefined;
     return { acceptance, partition, traceId: submission.traceId, supplied };
   }
 
   #resolveRoute(
-    { model, options, lane }: Submission,
-    { affinity, version }: ModelSignature,
+    { options, lane }: Submission,
+    { model, affinity, version }: ModelSignature,
   ): { route: Route; partition: Partition; notices: string[] } {
     const liveClasses = this.#deps.fleet.liveClasses(model, version);
     const route = routeRequest({ requested: options.device, affinity, liveClasses, lane });
@@ -142,19 +139,31 @@ export class RequestSubmitter {
     const [record] = await store.read([requestId]);
     // Its time was up between the two answers of Redis.
     if (!record) throw new RemudaError('internal', `request ${requestId} has just expired: send it again`);
-    if (!isTerminal(record.status)) await queues.of(partitionOfRecord(record)).add(ticketOf(record));
+    if (!isTerminal(record.status)) {
+      const partition = partitionOfRecord(record);
+      await queues.of(partition).add(ticketOf(record));
+      this.#wake(partition, record.document.version);
+    }
     return { record: presentRequest(record, clock.now()), known: true };
   }
 
-  /** Tells log and metrics of an acceptance, and presents it. */
+  /** Tells log, metrics and, where it sleeps, the fleet of an acceptance, and presents it. */
   accepted(prepared: Prepared): Submitted {
     const { metrics, life, clock } = this.#deps;
     const { acceptance, partition } = prepared;
+    this.#wake(partition, acceptance.document.version);
     const { model, deviceClass: device_class, lane } = partition;
     metrics.accepted.inc({ model, device_class, lane });
     for (const payload of acceptance.payloads) metrics.payloadBytes.observe({ model }, payload.length);
     if (life.enabled) this.#logAcceptance(prepared);
     return { record: presentRequest(recordOf(acceptance), clock.now()), known: false };
+  }
+
+  /** Workers have no consumer on the queue of a model that they have not loaded. */
+  #wake(partition: Partition, version: string): void {
+    const { resolver, doorbell } = this.#deps;
+    const { model, deviceClass } = partition;
+    if (!resolver.isReady(model, version, deviceClass)) doorbell.ring(partition);
   }
 
   #logAcceptance({ acceptance, partition, traceId }: Prepared): void {
@@ -176,6 +185,18 @@ export class RequestSubmitter {
     }
     return explained;
   }
+}
+
+/** What of a request decides where it goes. */
+export function askOf({ model, options }: Pick<Submission, 'model' | 'options'>): ModelAsk {
+  return { model, version: options.version, stickyKey: options.metadata?.sticky_key };
+}
+
+function withTarget(route: Route, { versionReason, fallbackFor }: Target): Route {
+  const version_reason = versionReason;
+  return fallbackFor === undefined
+    ? { ...route, version_reason }
+    : { ...route, version_reason, fallback_for: fallbackFor };
 }
 
 export function conflict(requestId: string): RemudaError {

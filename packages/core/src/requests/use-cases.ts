@@ -5,6 +5,9 @@
 import { FleetView } from '../fleet/fleet-view.js';
 import { type Clock, systemClock } from '../lifecycle/clock.js';
 import { type Service, ServiceGroup } from '../lifecycle/service.js';
+import { DeploymentView } from '../models/deployment-view.js';
+import { ModelAdmin, type ModelAdminDeps } from '../models/edit-models.js';
+import { ModelResolver } from '../models/model-resolver.js';
 import type { LifeLog } from '../observability/events.js';
 import type { Logger } from '../observability/logger.js';
 import type { Metrics } from '../observability/metrics.js';
@@ -16,6 +19,7 @@ import { Admission } from './admission.js';
 import { cancelRequest } from './cancel-request.js';
 import { Catalogue, type CatalogueOptions } from './catalogue.js';
 import { describeModel, describeModels } from './describe-models.js';
+import { Doorbell } from './doorbell.js';
 import { getRequest } from './get-request.js';
 import { listRequests } from './list-requests.js';
 import { presentRequest } from './present-request.js';
@@ -44,6 +48,10 @@ export interface RequestUseCaseDeps {
   maxQueueDepth?: number;
   clock?: Clock;
   inspect?: CatalogueOptions['inspect'];
+  /** For splits: from 0 to below 1. */
+  random?: () => number;
+  /** What the fleet has measured about splits and shadows. */
+  reports?: ModelAdminDeps['reports'];
 }
 
 export type RequestUseCaseService = RequestUseCases &
@@ -56,11 +64,16 @@ export type RequestUseCaseService = RequestUseCases &
     readonly queues: JobQueues;
     readonly store: RequestStore;
     readonly fleetView: FleetView;
+    /** The desired states of models, and edits of them. */
+    readonly deployments: DeploymentView;
+    readonly admin: ModelAdmin;
   };
 
 export function createRequestUseCases(deps: RequestUseCaseDeps): RequestUseCaseService {
   const parts = partsOf(deps);
-  const { store, queues, guard, fleet, catalogue, admission, withdrawals, submitter, waiters } = parts;
+  const { store, queues, guard, fleet, catalogue, deployments, resolver } = parts;
+  const { admission, withdrawals, submitter, waiters } = parts;
+  const describe = { catalogue, fleet, deployments, resolver, queues, guard };
   const { life, metrics, clock = systemClock } = deps;
   const now = (): number => clock.now();
   const read = (requestId: string) => getRequest(requestId, { store, guard });
@@ -76,8 +89,11 @@ export function createRequestUseCases(deps: RequestUseCaseDeps): RequestUseCaseS
     queues,
     store,
     fleetView: fleet,
+    deployments,
+    admin: new ModelAdmin({ catalogue, deployments, resolver, fleet, guard, clock, reports: deps.reports }),
 
-    signatureOf: (model, version) => catalogue.signatureOf(model, version),
+    resolve: (ask) => resolver.resolve(ask),
+    signatureOf: async (model, version) => (await resolver.resolve({ model, version })).signature,
     submit: (submission) => submitter.submit(submission),
     submitMany: (submissions) => submitMany(submissions, { submitter, store, queues, guard }),
     get: async (requestId) => presentRequest(await read(requestId), now()),
@@ -89,8 +105,8 @@ export function createRequestUseCases(deps: RequestUseCaseDeps): RequestUseCaseS
     },
     list: (filter) => listRequests(filter, { store, guard, now }),
     cancel: (requestId) => cancelRequest(requestId, { store, queues, guard, life, metrics, now }),
-    models: () => describeModels({ catalogue, fleet, queues, guard }),
-    model: (name) => describeModel(name, { catalogue, fleet, queues, guard }),
+    models: () => describeModels(describe),
+    model: (name) => describeModel(name, describe),
     fleet: async () => ({ workers: [...fleet.workers], at: new Date(now()).toISOString() }),
   };
 }
@@ -104,7 +120,16 @@ function partsOf(deps: RequestUseCaseDeps) {
   const queues = new JobQueues({ redis, keyPrefix: keys.space.prefix, onError });
   const guard = new StoreGuard(redis, metrics);
   const fleet = new FleetView({ redis, keys, onError, clock });
-  const catalogue = new Catalogue({ redis, keys, repository, fleet, onError, clock, inspect });
+  const deployments = new DeploymentView({
+    ...{ redis, subscriber, keys, onError, clock },
+    onChange: () => catalogue.update(),
+  });
+  const catalogue = new Catalogue({
+    ...{ redis, keys, repository, fleet, onError, clock, inspect },
+    deployments: () => deployments.deployments,
+  });
+  const resolver = new ModelResolver({ catalogue, deployments, fleet, random: deps.random });
+  const doorbell = new Doorbell({ redis, keys, onError, clock });
   const admission = new Admission({ redis, queues, maxQueueDepth, clock });
   const withdrawals = new Withdrawals({ store, queues, ready: () => guard.ready, logger, clock });
   const gates = { admission, withdrawals, guard };
@@ -113,7 +138,8 @@ function partsOf(deps: RequestUseCaseDeps) {
     store,
     queues,
     fleet,
-    catalogue,
+    resolver,
+    doorbell,
     metrics,
     life,
     clock,
@@ -121,17 +147,18 @@ function partsOf(deps: RequestUseCaseDeps) {
   });
   const read = (requestId: string) => getRequest(requestId, { store, guard });
   const waiters = new RequestWaiters({ subscriber, keys, read, metrics, clock, onError });
-  return { store, queues, guard, fleet, catalogue, admission, withdrawals, submitter, waiters };
+  const models = { catalogue, deployments, resolver };
+  return { store, queues, guard, fleet, ...models, admission, withdrawals, submitter, waiters };
 }
 
 function lifeOf(
-  { fleet, catalogue, waiters, withdrawals, admission, queues }: ReturnType<typeof partsOf>,
+  { fleet, deployments, catalogue, waiters, withdrawals, admission, queues }: ReturnType<typeof partsOf>,
   { logger }: RequestUseCaseDeps,
 ): ServiceGroup {
   const queueService: Service = { name: 'queues', start: async () => {}, stop: () => queues.close() };
   const door: Service = { name: 'admission', start: async () => {}, stop: async () => admission.close() };
   // Stopped in reverse: first the door, last the queues that withdrawals still need.
-  const services = [queueService, withdrawals, fleet, catalogue, waiters, door];
+  const services = [queueService, withdrawals, fleet, deployments, catalogue, waiters, door];
   return new ServiceGroup('requests', services, (service, err) => {
     logger.error({ err, stopping: service }, 'a service did not stop well');
   });
