@@ -83,6 +83,11 @@ export const WorkerSettings = SharedSettings.extend({
       }
     })
     .describe('For tests and try-outs: cuda=cpu runs what is meant for cuda on the CPU. Never in earnest.'),
+  REMUDA_WORKER_STEWARD: flag
+    .default(true)
+    .describe(
+      'Whether this worker may be the one that moves default and aliases to new versions; one of the fleet is at a time.',
+    ),
 });
 export type WorkerConfig = ReturnType<typeof workerConfig>;
 
@@ -106,6 +111,7 @@ export function workerConfig(env: NodeJS.ProcessEnv) {
     sweeper: settings.REMUDA_WORKER_SWEEPER,
     recordedMachine: settings.REMUDA_WORKER_PROBE ?? null,
     providerSwitch: settings.REMUDA_WORKER_PROVIDER_SWITCH,
+    steward: settings.REMUDA_WORKER_STEWARD,
     logLevel: settings.REMUDA_LOG_LEVEL,
     logPretty: settings.REMUDA_LOG_PRETTY,
   };

@@ -9,6 +9,8 @@ import { itemError } from '@remuda/core/errors';
 import { HeartbeatWriter } from '@remuda/core/fleet/heartbeats';
 import { type Clock, systemClock } from '@remuda/core/lifecycle/clock';
 import { type Service, ServiceGroup } from '@remuda/core/lifecycle/service';
+import { DeploymentView } from '@remuda/core/models/deployment-view';
+import { Steward } from '@remuda/core/models/steward';
 import { type LifeLog, lifeLog } from '@remuda/core/observability/events';
 import type { Logger } from '@remuda/core/observability/logger';
 import { createMetrics, type Metrics } from '@remuda/core/observability/metrics';
@@ -48,7 +50,10 @@ export class Worker implements Service {
   readonly #logRedis: (error: Error) => void;
   readonly #startedAt: number;
   readonly #redis: Redis;
+  readonly #subscriber: Redis;
   readonly #store: RequestStore;
+  readonly #deployments: DeploymentView;
+  readonly #steward: Steward;
   readonly #queues: JobQueues;
   readonly #rates: RateMeter;
   readonly #health: HealthServer;
@@ -77,7 +82,15 @@ export class Worker implements Service {
       name: `worker-${config.workerId}`,
       onError: (error) => this.#redisError(error),
     });
+    this.#subscriber = connectRedis({
+      url: config.redisUrl,
+      role: 'subscriber',
+      name: `worker-${config.workerId}-events`,
+      onError: (error) => this.#redisError(error),
+    });
     this.#store = new RequestStore(this.#redis, new Keys(config.keyspace));
+    this.#deployments = this.#newDeploymentView();
+    this.#steward = this.#newSteward();
     this.#queues = new JobQueues({
       redis: this.#redis,
       keyPrefix: config.keyspace.prefix,
@@ -111,9 +124,11 @@ export class Worker implements Service {
         this.#health,
         machine,
         heartbeats,
+        this.#deployments,
         models,
         this.#liveness,
         ...(this.#config.sweeper ? [this.#newSweeper()] : []),
+        ...(this.#config.steward ? [this.#steward] : []),
       ],
       (service, error) => this.#logger.error({ service, err: error }, 'did not stop cleanly'),
     );
@@ -129,6 +144,7 @@ export class Worker implements Service {
     await this.#heartbeats?.beat().catch((error: Error) => this.#redisError(error));
     await this.#services?.stop();
     await this.#queues.close();
+    closeRedis(this.#subscriber);
     closeRedis(this.#redis);
   }
 
@@ -143,6 +159,29 @@ export class Worker implements Service {
     if (recordedMachine !== null || Object.keys(providerSwitch).length > 0)
       this.#logger.warn({ recordedMachine, providerSwitch }, 'this worker pretends to be another machine');
     return watch;
+  }
+
+  #newDeploymentView(): DeploymentView {
+    return new DeploymentView({
+      redis: this.#redis,
+      subscriber: this.#subscriber,
+      keys: this.#store.keys,
+      clock: this.#clock,
+      onChange: () => this.#config.steward && this.#steward.nudge(),
+      onError: (error) => this.#redisError(error),
+    });
+  }
+
+  #newSteward(): Steward {
+    return new Steward({
+      redis: this.#redis,
+      keys: this.#store.keys,
+      view: this.#deployments,
+      clock: this.#clock,
+      metrics: this.#metrics,
+      logger: this.#logger,
+      onError: (error) => this.#redisError(error),
+    });
   }
 
   #newModelHost(watch: MachineWatch): ModelHost {

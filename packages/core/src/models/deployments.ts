@@ -111,10 +111,17 @@ export class Deployments {
     );
   }
 
-  /** For the steward alone. */
-  async serve(state: ServingState): Promise<void> {
-    await this.#redis.hset(this.#keys.serving(), state.model, JSON.stringify(state));
+  /** For the steward alone. False: the lease with that token is no longer held, and nothing was changed. */
+  async serve(state: ServingState, leaseToken = ''): Promise<boolean> {
+    const stored = await callScript(
+      this.#redis,
+      'saveServing',
+      [this.#keys.serving(), this.#keys.stewardLease()],
+      [state.model, JSON.stringify(state), leaseToken],
+    );
+    if (stored === 0) return false;
     await this.#redis.publish(this.#keys.modelsChanged(), state.model);
+    return true;
   }
 }
 

@@ -155,6 +155,13 @@ export const METRICS = {
     help: '1 for each version that is loaded and ready.',
     labels: MODEL_ON_DEVICE,
   },
+  // The life of models
+  referenceMoves: {
+    name: 'remuda_reference_moves_total',
+    kind: 'counter',
+    help: 'Moves of default and aliases by the steward, by kind: moved, moved_back, dropped, held.',
+    labels: ['model', 'kind'],
+  },
   // Trouble
   runnerRestarts: {
     name: 'remuda_runner_restarts_total',

@@ -5,9 +5,9 @@
  *
  * Runs in every worker; a lease in Redis lets one of the fleet do it at a time. Two at once would do no harm.
  */
-import { randomUUID } from 'node:crypto';
 import { isTerminal } from '@remuda/schemas';
 import { itemError } from '../errors.js';
+import { Lease } from '../fleet/lease.js';
 import { Repeat } from '../fleet/repeat.js';
 import { type Clock, systemClock } from '../lifecycle/clock.js';
 import type { Service } from '../lifecycle/service.js';
@@ -55,13 +55,14 @@ export class Sweeper implements Service {
   readonly #options: SweeperOptions;
   readonly #clock: Clock;
   readonly #repeat: Repeat;
-  readonly #token = randomUUID();
+  readonly #lease: Lease;
   readonly #walks = new Map<number, Walk>();
 
   constructor(options: SweeperOptions) {
     this.#options = options;
     this.#clock = options.clock ?? systemClock;
-    const { everyMs = EVERY_MS, onError } = options;
+    const { everyMs = EVERY_MS, onError, redis, store } = options;
+    this.#lease = new Lease({ redis, key: store.keys.sweeperLease(), ms: LEASE_MS });
     this.#repeat = new Repeat({ everyMs, clock: this.#clock, onError, turn: () => this.turn() });
   }
 
@@ -72,30 +73,18 @@ export class Sweeper implements Service {
 
   async stop(): Promise<void> {
     await this.#repeat.stop();
-    const { redis, store } = this.#options;
-    if (redis.status !== 'ready') return;
-    const lease = store.keys.sweeperLease();
-    if ((await redis.get(lease).catch(() => null)) === this.#token) await redis.del(lease).catch(() => 0);
+    await this.#lease.release();
   }
 
   /** One turn, unless another process of the fleet has the lease. */
   async turn(): Promise<void> {
-    if (this.#options.redis.status !== 'ready' || !(await this.#holdLease())) return;
+    if (!(await this.#lease.hold())) return;
     for (const shard of this.#options.store.keys.allShards()) {
       const walk = this.#walks.get(shard) ?? { from: 0, page: PAGE, trimCursor: '0' };
       this.#walks.set(shard, walk);
       await this.#sweepOpen(shard, walk);
       walk.trimCursor = (await this.#options.store.trimList(shard, walk.trimCursor, TRIM_STEP)).cursor;
     }
-  }
-
-  async #holdLease(): Promise<boolean> {
-    const { redis, store } = this.#options;
-    const lease = store.keys.sweeperLease();
-    if ((await redis.set(lease, this.#token, 'PX', LEASE_MS, 'NX')) === 'OK') return true;
-    if ((await redis.get(lease)) !== this.#token) return false;
-    await redis.pexpire(lease, LEASE_MS);
-    return true;
   }
 
   async #sweepOpen(shard: number, walk: Walk): Promise<void> {

@@ -90,9 +90,9 @@ export class Keys {
     return `${this.space.prefix}:doorbell`;
   }
 
-  /** String with a time to live: who is the steward. */
+  /** String with a time to live: who is the steward. In the slot of what only the steward writes. */
   stewardLease(): string {
-    return `${this.space.prefix}:steward`;
+    return `${this.space.prefix}:{models}:steward`;
   }
 
   /** String with a time to live: the heartbeat of a worker. */

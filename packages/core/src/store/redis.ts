@@ -107,6 +107,7 @@ const SCRIPTS = {
   endRequest: ['ending.lua', 'end-request-2.lua'],
   countRescue: ['count-rescue-1.lua'],
   saveDeployment: ['save-deployment-3.lua'],
+  saveServing: ['save-serving-2.lua'],
 } as const;
 export type ScriptName = keyof typeof SCRIPTS;
 
