@@ -2,12 +2,11 @@
  * A device of this worker: its runner process, the versions on it, and the memory that they may take. Room is made for
  * one version at a time, so that no two count on the same bytes.
  */
-import type { Device } from '@remuda/core/devices/probe';
 import { ModelLoadError } from '@remuda/core/errors';
 import type { RunnerProcess } from '@remuda/core/inference/runner-process';
 import { SharedGate } from '@remuda/core/inference/shared-gate';
 import { roomFor, showBytes } from '@remuda/core/models/memory-budget';
-import type { DeviceClass, DeviceStatus } from '@remuda/schemas';
+import type { DeviceClass } from '@remuda/schemas';
 import { PassingLoadError } from './load-failure.js';
 import type { VersionSlot } from './version-slot.js';
 
@@ -18,7 +17,9 @@ export type ModelRunner = Pick<
 >;
 
 export interface HostedDeviceOptions {
-  device: Device;
+  /** cpu, cuda:0, … */
+  device: string;
+  deviceClass: DeviceClass;
   runner: ModelRunner;
   /** Most bytes that models may take here; null: no limit. */
   budgetBytes: number | null;
@@ -27,7 +28,6 @@ export interface HostedDeviceOptions {
 export class HostedDevice {
   readonly device: string;
   readonly deviceClass: DeviceClass;
-  readonly description: string;
   readonly runner: ModelRunner;
   /** Suspects of any model run alone in the whole process. */
   readonly gate = new SharedGate();
@@ -35,12 +35,16 @@ export class HostedDevice {
   readonly slots = new Set<VersionSlot>();
   #roomTurn: Promise<unknown> = Promise.resolve();
 
-  constructor({ device, runner, budgetBytes }: HostedDeviceOptions) {
-    this.device = device.device;
-    this.deviceClass = device.device_class as DeviceClass;
-    this.description = device.description;
+  constructor({ device, deviceClass, runner, budgetBytes }: HostedDeviceOptions) {
+    this.device = device;
+    this.deviceClass = deviceClass;
     this.runner = runner;
     this.budgetBytes = budgetBytes;
+  }
+
+  /** Bytes that the versions here take, or have booked. */
+  get memoryHeld(): number {
+    return [...this.slots].reduce((sum, slot) => sum + slot.memoryHeld, 0);
   }
 
   /**
@@ -90,28 +94,5 @@ export class HostedDevice {
       `${this.device}: ${showBytes(held)} of the budget of ${budget} are taken. ` +
       'Raise REMUDA_WORKER_MEMORY_BUDGET, or serve it elsewhere'
     );
-  }
-
-  status(): DeviceStatus {
-    const { state, pid, restarts, rssBytes } = this.runner.status();
-    return {
-      device: this.device,
-      device_class: this.deviceClass,
-      description: this.description,
-      memory_total_bytes: null,
-      memory_free_bytes: null,
-      memory_budget_bytes: this.budgetBytes,
-      memory_used_bytes: [...this.slots].reduce((sum, slot) => sum + slot.memoryHeld, 0),
-      utilisation: null,
-      compute_capability: null,
-      uuid: null,
-      driver: null,
-      providers: [],
-      probed_at: null,
-      runner: state,
-      runner_pid: pid,
-      runner_restarts: restarts,
-      runner_rss_bytes: rssBytes,
-    };
   }
 }

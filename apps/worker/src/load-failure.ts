@@ -45,7 +45,9 @@ export function isBlocked(failure: LoadFailure | undefined, stamp: string, now: 
 }
 
 function mayPass(error: RemudaError): boolean {
-  return error instanceof PassingLoadError || !LASTING.has(error.code) || /the runner died/.test(error.message);
+  return (
+    error instanceof PassingLoadError || !LASTING.has(error.code) || /the runner died/.test(error.message)
+  );
 }
 
 function asRemudaError(error: unknown): RemudaError {

@@ -10,12 +10,12 @@ import { join } from 'node:path';
 import { RemudaError } from '@remuda/core/errors';
 import type { ModelSource } from '@remuda/core/harness/harness';
 import type { Clock } from '@remuda/core/lifecycle/clock';
-import { configChange } from '@remuda/core/models/effective-config';
 import { digestConflict, wrongDigest } from '@remuda/core/models/digest-conflict';
+import { configChange } from '@remuda/core/models/effective-config';
 import type { PlannedVersion } from '@remuda/core/models/version-plan';
 import type { Logger } from '@remuda/core/observability/logger';
 import { stableJson } from '@remuda/core/repository/version-digest';
-import type { LoadedModel, ModelSignature, WorkerHeartbeat } from '@remuda/schemas';
+import type { AffinityRule, LoadedModel, ModelSignature, WorkerHeartbeat } from '@remuda/schemas';
 import { estimateBytes } from './estimate-bytes.js';
 import type { HostedDevice } from './hosted-device.js';
 import { isBlocked, type LoadFailure, loadFailure, PassingLoadError } from './load-failure.js';
@@ -38,7 +38,9 @@ export interface SlotDeps {
   /** The fleet, as fresh as it is cheap. */
   fleet(): Promise<readonly WorkerHeartbeat[]>;
   /** @throws RemudaError where a rule of the model keeps it off the device now */
-  checkRule(source: ModelSource, device: HostedDevice): Promise<void>;
+  checkRule(rule: AffinityRule, device: HostedDevice): Promise<void>;
+  /** From now on a failure is the stop's. */
+  isStopping(): boolean;
   /** A state has changed. */
   onChange(slot: VersionSlot): void;
   /** Something has ended: what is wanted now may differ. */
@@ -51,6 +53,8 @@ export interface SlotAim {
   reason: string;
   /** What is to be loaded, with the settings that are wanted; null: its files are gone or faulty. */
   source: ModelSource | null;
+  /** The rule of the model that places it here; null: none does. */
+  rule: AffinityRule | null;
   /** Why there is no source. */
   problem: string | null;
   /** Digest that was registered for the version, where one was. */
@@ -66,7 +70,7 @@ export class VersionSlot {
   readonly key: string;
   readonly modelId: string;
   readonly #deps: SlotDeps;
-  #aim: SlotAim = { want: 'off', reason: '', source: null, problem: null, registeredDigest: undefined };
+  #aim: SlotAim = NOTHING_WANTED;
   #state: LoadedModel;
   #served: ServedModel | undefined;
   #operation: Promise<void> | undefined;
@@ -125,6 +129,11 @@ export class VersionSlot {
   /** Why it cannot be loaded at present; null: it did not fail. */
   get failure(): RemudaError | null {
     return this.#served === undefined ? (this.#failure?.error ?? null) : null;
+  }
+
+  /** It failed for a reason that may pass by itself. */
+  get mayRecover(): boolean {
+    return this.#failure?.retryAt != null;
   }
 
   get want(): PlannedVersion['want'] {
@@ -201,7 +210,9 @@ export class VersionSlot {
   async evict(forModel: string): Promise<void> {
     if (this.#operation || !this.#served) return;
     this.#evicted = true;
-    this.#operate(() => this.#unload(`unloaded to make room for ${forModel}; the next request loads it again`));
+    this.#operate(() =>
+      this.#unload(`unloaded to make room for ${forModel}; the next request loads it again`),
+    );
     await this.#operation;
   }
 
@@ -234,21 +245,19 @@ export class VersionSlot {
   }
 
   #begin(step: SlotStep, byRequest: boolean): void {
-    const source = this.#aim.source as ModelSource;
-    switch (step.do) {
-      case 'load':
-        return this.#operate(() => this.#load(source, byRequest));
-      case 'reload':
-        return this.#operate(() => this.#reload(source));
-      case 'scale':
-      case 'configure':
-        return this.#operate(() => this.#change(source));
-      case 'unload': {
-        const { reason } = this.#aim;
-        const idle = 'unused for a while, and ';
-        return this.#operate(() => this.#unload(step.because === 'idle' ? idle + reason : reason));
-      }
-    }
+    const { reason, source } = this.#aim;
+    const work = {
+      load: () => this.#load(source as ModelSource, byRequest),
+      reload: () => this.#reload(source as ModelSource),
+      scale: () => this.#change(source as ModelSource),
+      configure: () => this.#change(source as ModelSource),
+      unload: () =>
+        this.#unload(
+          'because' in step && step.because === 'idle' ? `unused for a while, and ${reason}` : reason,
+        ),
+      nothing: async () => {},
+    };
+    this.#operate(work[step.do]);
   }
 
   #operate(work: () => Promise<void>): void {
@@ -269,7 +278,10 @@ export class VersionSlot {
     this.#setState({ state: 'loading', reason: null, digest, provider: '' });
     try {
       const bytes = await this.#neededBytes(source);
-      if (!(await this.device.makeRoom(this, bytes, byRequest))) return this.#leaveToRequests();
+      if (!(await this.device.makeRoom(this, bytes, byRequest))) {
+        this.#leaveToRequests();
+        return;
+      }
       await this.#deps.announce();
       await this.#check(source);
       const report = await this.device.runner.load(source, {
@@ -366,7 +378,7 @@ export class VersionSlot {
   async #check(source: ModelSource): Promise<void> {
     const wrong = wrongDigest(this.#claim(source), this.#aim.registeredDigest);
     if (wrong !== null) throw new RemudaError('model_load_failed', wrong);
-    await this.#deps.checkRule(source, this.device);
+    if (this.#aim.rule) await this.#deps.checkRule(this.#aim.rule, this.device);
     await this.#checkFleet(source);
   }
 
@@ -401,15 +413,15 @@ export class VersionSlot {
   #restingState(): void {
     const { problem, reason, source } = this.#aim;
     const failed = this.#failure?.stamp === this.#stamp() ? this.#failure.error.message : null;
-    if (this.#served) return this.#setState({ reason: problem ?? failed });
-    if (problem !== null) return this.#setState({ state: 'failed', reason: problem });
-    if (failed !== null) return;
-    const resting = this.#evicted && this.#state.state === 'unloaded';
-    const digest = source?.digest ?? this.#state.digest;
-    if (!resting) this.#setState({ state: 'unloaded', reason, digest });
+    if (this.#served) this.#setState({ reason: problem ?? failed });
+    else if (problem !== null) this.#setState({ state: 'failed', reason: problem });
+    else if (failed === null && !(this.#evicted && this.#state.state === 'unloaded')) {
+      this.#setState({ state: 'unloaded', reason, digest: source?.digest ?? this.#state.digest });
+    }
   }
 
   #fail(error: RemudaError): void {
+    if (this.#deps.isStopping()) return;
     const reason = error.message;
     if (this.#served) this.#setState({ state: 'ready', reason });
     else this.#setState({ state: 'failed', reason, provider: '', memory_bytes: null });
@@ -429,7 +441,16 @@ export class VersionSlot {
   }
 }
 
-function blankState(model: string, version: string, device: string): LoadedModel {
+const NOTHING_WANTED: SlotAim = {
+  want: 'off',
+  reason: '',
+  source: null,
+  rule: null,
+  problem: null,
+  registeredDigest: undefined,
+};
+
+export function blankState(model: string, version: string, device: string): LoadedModel {
   return {
     model,
     version,

@@ -2,7 +2,11 @@ import { describe, expect, it } from 'vitest';
 import { AdaptiveLimit } from './adaptive-limit.js';
 
 /** A model whose run takes a fixed part and a part for each row, in milliseconds; every 10th run takes 5 % more. */
-function run(limit: AdaptiveLimit, { fixed, perRow }: { fixed: number; perRow: number }, runs: number): number[] {
+function run(
+  limit: AdaptiveLimit,
+  { fixed, perRow }: { fixed: number; perRow: number },
+  runs: number,
+): number[] {
   const limits: number[] = [];
   for (let at = 0; at < runs; at++) {
     const rows = limit.limit;

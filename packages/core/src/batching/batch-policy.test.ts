@@ -1,5 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { compareWaiting, decide, fill, type GroupState, MOST_PASSED_OVER, type Waiting } from './batch-policy.js';
+import {
+  compareWaiting,
+  decide,
+  fill,
+  type GroupState,
+  MOST_PASSED_OVER,
+  type Waiting,
+} from './batch-policy.js';
 
 const limits = { maxRows: 4, maxDelayMs: 10, instances: 1, prefetch: 1 };
 

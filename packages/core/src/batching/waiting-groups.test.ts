@@ -104,7 +104,10 @@ describe('what waits, in its indexes', () => {
       const random = sequence(1);
       for (let at = 0; at < 30_000; at++) {
         const entry = entryOf(random, at, 1_000);
-        groups.add({ ...entry, rows: 1, group: groupOf(at), laneRank: 0, priority: 0, deadline: 0, acceptedAt: 0 }, 1_000);
+        groups.add(
+          { ...entry, rows: 1, group: groupOf(at), laneRank: 0, priority: 0, deadline: 0, acceptedAt: 0 },
+          1_000,
+        );
       }
       const seen: number[] = [];
       while (groups.count > 0) {

@@ -112,7 +112,11 @@ export class WaitingGroups<Entry extends HeldEntry> {
   /** Takes what should have begun to run by now. */
   takeExpired(now: number): Entry[] {
     const expired: Entry[] = [];
-    for (let entry = this.#byDeadline.peek(); entry && entry.deadline <= now; entry = this.#byDeadline.peek()) {
+    for (
+      let entry = this.#byDeadline.peek();
+      entry && entry.deadline <= now;
+      entry = this.#byDeadline.peek()
+    ) {
       const group = this.#groups.get(entry.group) as Group<Entry>;
       this.#counted(group, entry, -1);
       this.#index(group, now);

@@ -1,7 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { Breaker, type BatchVerdict, verdictOf } from './breaker.js';
+import { type BatchVerdict, Breaker, verdictOf } from './breaker.js';
 
-function fed(verdicts: BatchVerdict[], breaker = new Breaker({ failures: 3, pauseMs: 100, maxPauseMs: 300 })) {
+function fed(
+  verdicts: BatchVerdict[],
+  breaker = new Breaker({ failures: 3, pauseMs: 100, maxPauseMs: 300 }),
+) {
   const opened = verdicts.map((verdict) => breaker.record(verdict, 0));
   return { breaker, opened };
 }
@@ -53,12 +56,25 @@ describe('what a batch says about its model', () => {
   });
 
   it('is bad where none did and one failed for the model or its runner', () => {
-    for (const code of ['inference_failed', 'output_mismatch', 'runner_crashed', 'run_timeout', 'model_load_failed'])
+    for (const code of [
+      'inference_failed',
+      'output_mismatch',
+      'runner_crashed',
+      'run_timeout',
+      'model_load_failed',
+    ])
       expect(verdictOf([failed('item_rejected'), failed(code)])).toBe('bad');
   });
 
   it('is nothing where inputs, deadlines, Redis or a stop were at fault', () => {
-    for (const code of ['item_rejected', 'deadline_exceeded', 'payload_missing', 'worker_lost', 'shutting_down', undefined])
+    for (const code of [
+      'item_rejected',
+      'deadline_exceeded',
+      'payload_missing',
+      'worker_lost',
+      'shutting_down',
+      undefined,
+    ])
       expect(verdictOf([failed(code)])).toBe('neutral');
     expect(verdictOf([])).toBe('neutral');
   });

@@ -29,7 +29,9 @@ export type ItemVerdict = { ok: true } | { ok: false; code: string | undefined }
 export function verdictOf(items: readonly ItemVerdict[]): BatchVerdict {
   if (items.some((item) => item.ok)) return 'good';
   const codes: readonly string[] = BREAKER_CODES;
-  const speaksAgainst = items.some((item) => !item.ok && item.code !== undefined && codes.includes(item.code));
+  const speaksAgainst = items.some(
+    (item) => !item.ok && item.code !== undefined && codes.includes(item.code),
+  );
   return speaksAgainst ? 'bad' : 'neutral';
 }
 

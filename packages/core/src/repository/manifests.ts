@@ -8,7 +8,7 @@
  */
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { dirname, isAbsolute, join, relative, resolve } from 'node:path';
-import { type HarnessConfig, ModelName } from '@remuda/schemas';
+import { type AffinityRule, type HarnessConfig, ModelName } from '@remuda/schemas';
 import { ModelLoadError, RemudaError } from '../errors.js';
 import type { ModelSource } from '../harness/harness.js';
 import { FileHashes } from './file-hashes.js';
@@ -81,8 +81,17 @@ export async function scanRepository(folder: string, hashes = sharedHashes): Pro
   return { folder: root, models };
 }
 
-/** What a harness needs to load a version. @throws RemudaError version_not_found, ModelLoadError */
-export function toModelSource(model: RepositoryModel, version: string, device: string): ModelSource {
+/**
+ * What a harness needs to load a version.
+ * @param given the rule that places it on the device; default the first that speaks of it
+ * @throws RemudaError version_not_found, ModelLoadError
+ */
+export function toModelSource(
+  model: RepositoryModel,
+  version: string,
+  device: string,
+  given?: AffinityRule,
+): ModelSource {
   const found = model.versions.find((candidate) => candidate.version === version);
   const problems = model.problems.filter(
     (problem) => problem.version === null || problem.version === version,
@@ -101,7 +110,8 @@ export function toModelSource(model: RepositoryModel, version: string, device: s
   }
   const { config, name } = model;
   const { digest, folder } = found;
-  const rule = ruleFor(config, device);
+  const rule = given ?? ruleFor(config, device);
+  const file = modelFileOf(config, rule);
   return {
     modelId: `${name}@${version}`,
     model: name,
@@ -110,7 +120,7 @@ export function toModelSource(model: RepositoryModel, version: string, device: s
     folder,
     config,
     device,
-    modelFile: modelFileOf(config, rule),
+    ...(file === config.model_path ? {} : { modelFile: file }),
     allowCpuFallback: rule?.allow_cpu_fallback ?? false,
   };
 }

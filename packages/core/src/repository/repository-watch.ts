@@ -79,7 +79,8 @@ async function isUnchanged(marks: ReadonlyMap<string, string>): Promise<boolean>
 async function marksOf(folder: string): Promise<Map<string, string>> {
   const below = await readdir(folder, { recursive: true }).catch(() => []);
   const marks = new Map<string, string>();
-  for (const path of [folder, ...below.map((name) => join(folder, name))]) marks.set(path, await markOf(path));
+  for (const path of [folder, ...below.map((name) => join(folder, name))])
+    marks.set(path, await markOf(path));
   return marks;
 }
 
