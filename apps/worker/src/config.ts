@@ -2,6 +2,7 @@
 import { hostname } from 'node:os';
 import { parseProviderSwitch } from '@remuda/core/devices/provider-switch';
 import { newWorkerId } from '@remuda/core/ids';
+import { parseBudgets } from '@remuda/core/models/memory-budget';
 import { readSettings } from '@remuda/core/settings/settings';
 import { SharedSettings } from '@remuda/core/settings/shared-settings';
 import * as z from 'zod';
@@ -13,6 +14,16 @@ const list = z.string().transform((text) =>
     .map((part) => part.trim())
     .filter(Boolean),
 );
+
+/** The error of a parser as zod's. */
+function parsed<T>(text: string, parse: (text: string) => T, context: z.RefinementCtx): T {
+  try {
+    return parse(text);
+  } catch (error) {
+    context.addIssue({ code: 'custom', message: (error as Error).message });
+    return z.NEVER;
+  }
+}
 
 export const WorkerSettings = SharedSettings.extend({
   REMUDA_WORKER_ID: z
@@ -31,7 +42,20 @@ export const WorkerSettings = SharedSettings.extend({
     .min(1)
     .max(64)
     .optional()
-    .describe('Overrides `instances` of every model: fewer where several workers share a machine.'),
+    .describe('Most `instances` of any model: set it where several workers share a machine.'),
+  REMUDA_WORKER_MEMORY_BUDGET: z
+    .string()
+    .transform((text, context) => parsed(text, parseBudgets, context))
+    .optional()
+    .describe(
+      'Most memory that models may take on a device: cpu=2GiB,cuda:0=6GiB. Default no limit. Set it to let rarely used models make room for each other.',
+    ),
+  REMUDA_WORKER_IDLE_MS: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .default(10_000)
+    .describe('A loaded version outside the version policy goes after no request has used it for this long.'),
   REMUDA_WORKER_PORT: z.coerce
     .number()
     .int()
@@ -74,14 +98,7 @@ export const WorkerSettings = SharedSettings.extend({
   REMUDA_WORKER_PROVIDER_SWITCH: z
     .string()
     .default('')
-    .transform((text, context) => {
-      try {
-        return parseProviderSwitch(text);
-      } catch (error) {
-        context.addIssue({ code: 'custom', message: (error as Error).message });
-        return z.NEVER;
-      }
-    })
+    .transform((text, context) => parsed(text, parseProviderSwitch, context))
     .describe('For tests and try-outs: cuda=cpu runs what is meant for cuda on the CPU. Never in earnest.'),
   REMUDA_WORKER_STEWARD: flag
     .default(true)
@@ -101,6 +118,8 @@ export function workerConfig(env: NodeJS.ProcessEnv) {
     modelsFolder: settings.REMUDA_MODELS,
     models: settings.REMUDA_WORKER_MODELS,
     instances: settings.REMUDA_WORKER_INSTANCES,
+    memoryBudgets: settings.REMUDA_WORKER_MEMORY_BUDGET ?? new Map<string, number>(),
+    idleMs: settings.REMUDA_WORKER_IDLE_MS,
     host: settings.REMUDA_WORKER_HOST,
     port: settings.REMUDA_WORKER_PORT,
     lockMs: settings.REMUDA_WORKER_LOCK_MS,

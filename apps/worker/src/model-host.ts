@@ -1,109 +1,142 @@
 /**
- * What this worker has loaded: one runner process for each device, each model version on every device that its rules
- * allow, and for each model the consumers of its queues. A model that cannot be loaded says why and hinders no other.
+ * The models of this worker, put together: a runner process for each device, a slot for each version on each device,
+ * the consumers of their queues, and what makes all of it follow the desired state. A model that cannot be loaded says
+ * why and hinders no other.
  */
-
-import { allowedClasses } from '@remuda/core/devices/affinity-rules';
-import type { Device, Machine } from '@remuda/core/devices/machine';
-import { toItemError } from '@remuda/core/errors';
+import { classOf } from '@remuda/core/devices/affinity-rules';
+import { type DeviceFacts, factsOf, fitsDevice } from '@remuda/core/devices/fits-device';
+import type { Device } from '@remuda/core/devices/machine';
+import type { MachineWatch } from '@remuda/core/devices/machine-watch';
+import type { FleetView } from '@remuda/core/fleet/fleet-view';
 import { RunnerProcess } from '@remuda/core/inference/runner-process';
-import { SharedGate } from '@remuda/core/inference/shared-gate';
 import type { Clock } from '@remuda/core/lifecycle/clock';
 import type { Service } from '@remuda/core/lifecycle/service';
+import type { DeploymentView } from '@remuda/core/models/deployment-view';
 import type { Logger } from '@remuda/core/observability/logger';
 import type { Observers } from '@remuda/core/observability/timings';
-import { JobConsumer, type TakenJob } from '@remuda/core/queue/job-queue';
-import { LANES } from '@remuda/core/queue/partitions';
-import { type RepositoryModel, scanRepository, toModelSource } from '@remuda/core/repository/manifests';
+import type { JobConsumer, TakenJob } from '@remuda/core/queue/job-queue';
+import { LANES, type Partition } from '@remuda/core/queue/partitions';
+import type { RepositoryModel } from '@remuda/core/repository/manifests';
 import { publishSignature } from '@remuda/core/requests/published-signatures';
 import type { Redis } from '@remuda/core/store/redis';
 import type { RequestStore } from '@remuda/core/store/request-store';
-import type { DeviceClass, DeviceStatus, LoadedModel } from '@remuda/schemas';
+import type { AffinityRule, DeviceClass, DeviceStatus, LoadedModel } from '@remuda/schemas';
+import { type Acquired, VersionDesk, type WantedVersion } from './acquire-version.js';
 import type { WorkerConfig } from './config.js';
+import { Converger } from './converger.js';
 import { deviceStatus } from './device-status.js';
+import { Doorbell } from './doorbell.js';
+import { HostedDevice, type ModelRunner } from './hosted-device.js';
+import { PassingLoadError } from './load-failure.js';
+import { ModelConsumers } from './model-consumers.js';
 import type { RateMeter } from './rate-meter.js';
 import { ServedModel } from './served-model.js';
+import { SlotTable } from './slot-table.js';
+import { blankState, type SlotDeps, type VersionSlot } from './version-slot.js';
+import { WorkerRepository } from './worker-repository.js';
 
 export interface ModelHostDeps {
   config: WorkerConfig;
-  devices: readonly Device[];
   /** As last probed: free memory and utilisation change. */
-  machine(): Machine;
+  machine: Pick<MachineWatch, 'machine' | 'look'>;
+  deployments: DeploymentView;
+  fleet: FleetView;
   redis: Redis;
+  /** A connection of role `subscriber`. */
+  subscriber: Redis;
   store: RequestStore;
   clock: Clock;
   rates: RateMeter;
   logger: Logger;
   observers: Observers;
+  /** Writes a heartbeat soon; resolves when one with the present states has been written. */
+  announce(): Promise<void>;
   handle(job: TakenJob): Promise<void>;
   onGivenUp(requestId: string, reason: string): void;
   onRedisError(error: Error): void;
+  /** Another runner than the real one, for tests and measurements. */
+  newRunner?(device: Device): ModelRunner;
 }
 
 /** How long a stop waits for Redis at each step. */
 const CLOSE_MS = 2_000;
 
-/** A runner's own logs, errors and restarts are of this device. */
-interface HostedDevice extends Device {
-  runner: RunnerProcess;
-  /** Suspects of any model run alone in the whole process. */
-  gate: SharedGate;
-}
-
 export class ModelHost implements Service {
   readonly name = 'models';
   readonly #deps: ModelHostDeps;
   readonly #devices: HostedDevice[];
-  readonly #states = new Map<string, LoadedModel>();
-  readonly #served = new Map<string, ServedModel[]>();
-  readonly #consumers: JobConsumer[] = [];
-  #draining = false;
+  readonly #slots: SlotTable;
+  readonly #consumers: ModelConsumers;
+  readonly #converger: Converger;
+  readonly #doorbell: Doorbell;
+  readonly #desk: VersionDesk;
+  #stopping = false;
 
   constructor(deps: ModelHostDeps) {
     this.#deps = deps;
-    this.#devices = deps.devices.map((device) => ({
-      ...device,
-      runner: this.#newRunner(device),
-      gate: new SharedGate(),
-    }));
+    this.#devices = deps.machine.machine.devices.map((device) => this.#newDevice(device));
+    this.#slots = new SlotTable(this.#slotDeps());
+    this.#consumers = this.#newConsumers();
+    this.#converger = this.#newConverger();
+    this.#doorbell = this.#newDoorbell();
+    this.#desk = new VersionDesk({
+      workerId: deps.config.workerId,
+      slots: this.#slots,
+      isStopping: () => this.#stopping,
+      deployment: (model) => deps.deployments.of(model),
+      fleet: () => this.#fleet(),
+    });
   }
 
   get consumers(): readonly JobConsumer[] {
-    return this.#consumers;
+    return this.#consumers.all;
   }
 
   get served(): readonly ServedModel[] {
-    return [...this.#served.values()].flat();
+    return this.#slots.all.flatMap((slot) => slot.served ?? []);
   }
 
-  /** Resolves when every model is either served or known to have failed. */
+  /** Newest desired state that was taken in. */
+  get revision(): number {
+    return this.#converger.revision;
+  }
+
+  /** Resolves when every version that is wanted from the start is either served or known to have failed. */
   async start(): Promise<void> {
     await Promise.all(this.#devices.map(({ runner }) => runner.start()));
-    const { models } = await scanRepository(this.#deps.config.modelsFolder);
-    const wanted = models.filter((model) => this.#isWanted(model.name));
-    this.#warnOfUnknown(models);
-    await Promise.all(wanted.map((model) => this.#host(model)));
+    await this.#converger.start();
+    await Promise.all(this.#slots.all.map((slot) => slot.settled()));
+    await this.#doorbell.start();
   }
 
-  /** The least busy instance of a version on this worker. */
-  find(model: string, version: string): ServedModel | undefined {
-    const candidates = this.#served.get(`${model}@${version}`) ?? [];
-    return candidates.reduce<ServedModel | undefined>(
-      (best, served) => (best === undefined || served.backlog < best.backlog ? served : best),
-      undefined,
-    );
+  /** What is wanted may have changed. */
+  turnSoon(): void {
+    this.#converger.turnSoon();
+  }
+
+  /** Gets a job the version that it names. */
+  acquire(wanted: WantedVersion): Promise<Acquired> {
+    return this.#desk.acquire(wanted);
+  }
+
+  /** Tells all workers that a job waits. */
+  ring(partition: Partition): void {
+    this.#doorbell.ring(partition).catch(this.#deps.onRedisError);
   }
 
   modelStates(): LoadedModel[] {
-    return [...this.#states.values()];
+    return [...this.#slots.all.map((slot) => slot.report()), ...this.#faulty()];
   }
 
   deviceStates(): DeviceStatus[] {
-    const probed = this.#deps.machine().devices;
-    return this.#devices.map(({ runner, gate: _, ...hosted }) => {
-      const now = probed.find(({ device }) => device === hosted.device) ?? hosted;
-      return deviceStatus(now, runner.status());
-    });
+    const probed = this.#deps.machine.machine.devices;
+    return this.#devices.map(({ device, runner, budgetBytes, memoryHeld }) =>
+      deviceStatus(probed.find((one) => one.device === device) as Device, runner.status(), {
+        memory_budget_bytes: budgetBytes,
+        memory_used_bytes: memoryHeld,
+        providers: [],
+      }),
+    );
   }
 
   /**
@@ -111,8 +144,9 @@ export class ModelHost implements Service {
    * then is cut off with its runner and handed back too.
    */
   async stop(): Promise<void> {
-    this.#draining = true;
-    await this.#briefly(Promise.all(this.#consumers.map((consumer) => consumer.pause())));
+    this.#stopping = true;
+    await Promise.all([this.#doorbell.stop(), this.#converger.stop()]);
+    await this.#briefly(this.#consumers.pause());
     const drained = Promise.all(this.served.map((served) => served.drain()));
     const late = await this.#isLate(drained, this.#deps.config.drainMs);
     if (late)
@@ -120,7 +154,7 @@ export class ModelHost implements Service {
     for (const served of this.served) served.stop();
     await Promise.all(this.#devices.map(({ runner }) => runner.stop()));
     await drained;
-    await this.#briefly(Promise.all(this.#consumers.map((consumer) => consumer.close())));
+    await this.#briefly(this.#consumers.close());
   }
 
   /** What needs an answer of Redis must not hold up the stop while Redis is away: locks run out by themselves. */
@@ -139,6 +173,16 @@ export class ModelHost implements Service {
     });
   }
 
+  #newDevice(device: Device): HostedDevice {
+    const { config, newRunner } = this.#deps;
+    return new HostedDevice({
+      device: device.device,
+      deviceClass: classOf(device.device_class),
+      runner: newRunner?.(device) ?? this.#newRunner(device),
+      budgetBytes: config.memoryBudgets.get(device.device) ?? null,
+    });
+  }
+
   #newRunner({ device, device_class }: Device): RunnerProcess {
     const { config, logger, observers } = this.#deps;
     const log = logger.child({ device });
@@ -151,134 +195,159 @@ export class ModelHost implements Service {
         log.warn({ ...end }, 'the runner was lost and is replaced');
         observers.metrics.runnerRestarts.inc({ device_class, reason: end.reason });
       },
-      onModelLost: (modelId, error) => this.#lose(modelId, device, error.message),
+      onModelLost: (modelId, error) => this.#slots.at(modelId, device)?.lost(error),
     });
   }
 
-  #isWanted(name: string): boolean {
-    const { models } = this.#deps.config;
-    return models.length === 0 || models.includes(name);
-  }
-
-  #warnOfUnknown(models: readonly RepositoryModel[]): void {
-    const known = models.map((model) => model.name);
-    for (const name of this.#deps.config.models.filter((wanted) => !known.includes(wanted))) {
-      this.#deps.logger.error(
-        { model: name, known },
-        'REMUDA_WORKER_MODELS names a model that is not in the repository',
-      );
-    }
-  }
-
-  async #host(model: RepositoryModel): Promise<void> {
-    for (const problem of model.problems) {
-      this.#deps.logger.error({ model: model.name, file: problem.file }, problem.message);
-      if (!model.config || problem.version) {
-        this.#setState(model.name, problem.version ?? '', 'cpu', {
-          state: 'failed',
-          reason: problem.message,
-        });
-      }
-    }
-    if (!model.config) return;
-    const classes = allowedClasses(model.config);
-    const allowed = this.#devices.filter(({ device_class }) => classes.includes(device_class as DeviceClass));
-    const complete = model.versions.filter((version) => version.complete);
-    await Promise.all(
-      allowed.flatMap((device) => complete.map((version) => this.#load(model, version.version, device))),
-    );
-    if (this.#draining) return;
-    for (const { device_class } of allowed) this.#consume(model.name, device_class as DeviceClass);
-  }
-
-  async #load(model: RepositoryModel, version: string, device: HostedDevice): Promise<void> {
-    const { config, logger, redis, store } = this.#deps;
-    const source = toModelSource(model, version, device.device);
-    source.providerSwitch = config.providerSwitch;
-    if (config.instances !== undefined) source.config = { ...source.config, instances: config.instances };
-    this.#setState(model.name, version, device.device, { state: 'loading', digest: source.digest });
-    try {
-      const { signature, provider } = await device.runner.load(source);
-      const served = new ServedModel({
-        ...this.#deps,
-        source,
-        signature,
-        deviceClass: device.device_class,
-        workerId: config.workerId,
-        runner: device.runner,
-        gate: device.gate,
-      });
-      this.#served.set(source.modelId, [...(this.#served.get(source.modelId) ?? []), served]);
-      await publishSignature(redis, store.keys, signature, source.config);
-      this.#setState(model.name, version, device.device, { state: 'ready', provider, digest: source.digest });
-      logger.info({ model: model.name, version, device: device.device, provider }, 'model ready');
-    } catch (error) {
-      const reason = toItemError(error, 'model_load_failed').message;
-      this.#setState(model.name, version, device.device, { state: 'failed', reason, digest: source.digest });
-      logger.error(
-        { model: model.name, version, device: device.device, reason },
-        'model could not be loaded',
-      );
-    }
-  }
-
-  /** One consumer for each lane of a model, unless there is one or no version of it could be loaded. */
-  #consume(model: string, deviceClass: DeviceClass): void {
-    const served = this.served.filter((candidate) => candidate.source.model === model);
-    const taken = this.#consumers.some(
-      ({ options: { partition } }) => partition.model === model && partition.deviceClass === deviceClass,
-    );
-    if (served.length === 0 || taken) return;
-    const { config, redis, handle, onGivenUp, onRedisError, logger } = this.#deps;
-    const concurrency = served.reduce((sum, candidate) => sum + candidate.wantedInFlight, 0);
-    for (const lane of LANES) {
-      const consumer = new JobConsumer({
-        partition: { model, deviceClass, lane },
-        redis,
-        keyPrefix: config.keyspace.prefix,
-        concurrency,
-        lockMs: config.lockMs,
-        handle,
-        onGivenUp,
-        onLockLost: (ids) => logger.warn({ request_ids: ids }, 'locks lost: others may have these jobs now'),
-        onError: onRedisError,
-      });
-      this.#consumers.push(consumer);
-      consumer.start();
-    }
-  }
-
-  #setState(model: string, version: string, device: string, change: Partial<LoadedModel>): void {
-    const key = `${model}@${version}@${device}`;
-    const blank: LoadedModel = {
-      model,
-      version,
-      digest: '',
-      device,
-      provider: '',
-      state: 'loading',
-      reason: null,
-      load_mode: 'eager',
-      instances: 1,
-      memory_bytes: null,
-      last_used_at: null,
-      backlog_rows: 0,
-      seconds_per_row: null,
-      run_seconds: null,
-      breaker: 'closed',
+  #slotDeps(): SlotDeps {
+    const { config, clock, logger, redis, store, announce } = this.#deps;
+    return {
+      workerId: config.workerId,
+      clock,
+      logger,
+      idleMs: config.idleMs,
+      drainMs: config.drainMs,
+      announce,
+      fleet: () => this.#fleet(),
+      isStopping: () => this.#stopping,
+      checkRule: (rule, device) => this.#checkRule(rule, device),
+      publish: (signature, source) => publishSignature(redis, store.keys, signature, source.config),
+      serve: (source, signature, { deviceClass, runner, gate }) =>
+        new ServedModel({
+          ...this.#deps,
+          source,
+          signature,
+          deviceClass,
+          runner,
+          gate,
+          workerId: config.workerId,
+        }),
+      onChange: (slot) => this.#changed(slot),
+      onSettled: () => this.#converger.turnSoon({ look: false }),
     };
-    const state = { ...(this.#states.get(key) ?? blank), ...change };
-    this.#states.set(key, state);
-    const labels = { model, version, device_class: device.split(':')[0] as string };
-    this.#deps.observers.metrics.modelsLoaded.set(labels, state.state === 'ready' ? 1 : 0);
   }
 
-  /** A model that was served and could not be loaded again after its runner died. */
-  #lose(modelId: string, device: string, reason: string): void {
-    const [model, version] = modelId.split('@') as [string, string];
-    const left = (this.#served.get(modelId) ?? []).filter((served) => served.source.device !== device);
-    this.#served.set(modelId, left);
-    this.#setState(model, version, device, { state: 'failed', reason });
-    this.#deps.logger.error({ model, version, device, reason }, 'model lost: it could not be loaded again');
+  #newConsumers(): ModelConsumers {
+    const { config, logger, onRedisError } = this.#deps;
+    return new ModelConsumers({
+      ...this.#deps,
+      keyPrefix: config.keyspace.prefix,
+      lockMs: config.lockMs,
+      onLockLost: (ids) => logger.warn({ request_ids: ids }, 'locks lost: others may have these jobs now'),
+      onError: onRedisError,
+    });
   }
+
+  #newConverger(): Converger {
+    const { config, deployments, clock, logger } = this.#deps;
+    return new Converger({
+      repository: new WorkerRepository(config.modelsFolder),
+      deployments,
+      slots: this.#slots,
+      devices: this.#devices,
+      deviceFacts: () => this.#deviceFacts(),
+      models: config.models,
+      mostInstances: config.instances,
+      providerSwitch: config.providerSwitch,
+      clock,
+      logger,
+      onTurn: () => this.#tendConsumers(),
+    });
+  }
+
+  #newDoorbell(): Doorbell {
+    const { redis, subscriber, store, clock, onRedisError } = this.#deps;
+    return new Doorbell({
+      redis,
+      subscriber,
+      keys: store.keys,
+      clock,
+      unattended: () => this.#unattended(),
+      isServed: async ({ model, deviceClass }) => {
+        await this.#fleet();
+        return this.#deps.fleet.liveClasses(model).has(deviceClass);
+      },
+      onRing: ({ model, deviceClass }) => {
+        if (this.#mayServe(model, deviceClass) && !this.#consumers.isOpen(model, deviceClass)) {
+          this.#consumers.open({ model, deviceClass, concurrency: 0 });
+        }
+      },
+      onError: onRedisError,
+    });
+  }
+
+  #mayServe(model: string, deviceClass: DeviceClass): boolean {
+    return this.#slots.of(model).some((slot) => slot.device.deviceClass === deviceClass);
+  }
+
+  /** Queues of models that this worker knows and has no consumer for. */
+  #unattended(): Partition[] {
+    const classes = new Map<string, Partition[]>();
+    for (const { model, device } of this.#slots.all) {
+      const { deviceClass } = device;
+      if (this.#consumers.isOpen(model, deviceClass)) continue;
+      classes.set(
+        `${model}/${deviceClass}`,
+        LANES.map((lane) => ({ model, deviceClass, lane })),
+      );
+    }
+    return [...classes.values()].flat();
+  }
+
+  /** Consumers for what is loaded; those of what is not are closed after a while. */
+  #tendConsumers(): void {
+    if (this.#stopping) return;
+    const wanted = new Map<string, { model: string; deviceClass: DeviceClass; concurrency: number }>();
+    for (const { model, device, served, isReady } of this.#slots.all) {
+      if (!served || !isReady) continue;
+      const { deviceClass } = device;
+      const key = `${model}/${deviceClass}`;
+      const need = wanted.get(key) ?? { model, deviceClass, concurrency: 0 };
+      need.concurrency += served.wantedInFlight;
+      wanted.set(key, need);
+    }
+    for (const need of wanted.values()) this.#consumers.open(need);
+    this.#consumers.closeIdle((model, deviceClass) => wanted.has(`${model}/${deviceClass}`));
+  }
+
+  #changed({ model, version, device, isReady }: VersionSlot): void {
+    const labels = { model, version, device_class: device.deviceClass };
+    this.#deps.observers.metrics.modelsLoaded.set(labels, isReady ? 1 : 0);
+    if (isReady) this.#tendConsumers();
+    this.#deps.announce().catch(this.#deps.onRedisError);
+  }
+
+  async #fleet() {
+    await this.#deps.fleet.catchUp();
+    return this.#deps.fleet.workers;
+  }
+
+  #deviceFacts(): DeviceFacts[] {
+    return factsOf(this.#deps.machine.machine);
+  }
+
+  /** Conditions on what changes are looked at anew right before a load. */
+  async #checkRule(rule: AffinityRule, { device }: HostedDevice): Promise<void> {
+    if (rule.min_free_memory_mib === undefined && rule.max_utilisation === undefined) return;
+    await this.#deps.machine.look();
+    const facts = this.#deviceFacts().find((one) => one.device === device);
+    const fit = facts ? fitsDevice(rule, facts) : null;
+    if (fit && !fit.fits) throw new PassingLoadError(fit.reason);
+  }
+
+  /** Faults of models and versions that have no slot to tell of them. */
+  #faulty(): LoadedModel[] {
+    return [...this.#converger.models.values()].flatMap((model) => faultsOf(model, this.#slots));
+  }
+}
+
+function faultsOf({ name, config, problems }: RepositoryModel, slots: SlotTable): LoadedModel[] {
+  const told = new Set(slots.of(name).map(({ version }) => version));
+  const faults = new Map<string, LoadedModel>();
+  for (const { version, message } of problems) {
+    const key = version ?? '';
+    if ((config !== null && version === null) || told.has(key) || faults.has(key)) continue;
+    faults.set(key, { ...blankState(name, key, 'cpu'), state: 'failed', reason: message });
+  }
+  return [...faults.values()];
 }

@@ -1,7 +1,8 @@
 /**
  * The life of a job in a worker, as named steps. File 5 of the tour.
  *
- *   take up → one entry for each item into the batcher → await each item's own outcome → acknowledge, or put back
+ *   take up → get its version, loaded where need be → one entry for each item into the batcher →
+ *   await each item's own outcome → acknowledge, or put back
  *
  * The promise of the job resolves only when every item has an outcome in the store, so an acknowledged job is a
  * request that has ended. What cannot be run here and now is put back, never dropped.
@@ -13,34 +14,49 @@ import type { UnitEnd } from '@remuda/core/inference/run-batch';
 import type { BatchUnit } from '@remuda/core/inference/runner-protocol';
 import type { LifeLog } from '@remuda/core/observability/events';
 import type { JobTicket, TakenJob } from '@remuda/core/queue/job-queue';
-import { queueName } from '@remuda/core/queue/partitions';
+import { type Partition, queueName } from '@remuda/core/queue/partitions';
 import type { ItemError } from '@remuda/schemas';
-import type { ServedItem, ServedModel } from './served-model.js';
+import type { Acquired, WantedVersion } from './acquire-version.js';
+import type { ServedItem } from './served-model.js';
+import type { Lease } from './version-slot.js';
 
 export interface ProcessJobDeps {
   workerId: string;
-  /** The version of the job's model on this worker, or undefined when it is not loaded here. */
-  servedModel(model: string, version: string): ServedModel | undefined;
+  /** Gets the job its version, loading it where that may be. */
+  acquire(wanted: WantedVersion): Promise<Acquired>;
+  /** Tells all workers that a job waits in the queue. */
+  ring(partition: Partition): void;
   life: LifeLog;
   now(): number;
   /** Ends a request whose last attempt is spent. */
   giveUp(requestId: string, error: ItemError): Promise<void>;
 }
 
-/** Where a version is not loaded here another worker may have it: the job waits before the next look, ever longer. */
-const NOT_SERVED_DELAY_MS = { first: 500, most: 30_000 };
-
 export async function processJob(job: TakenJob, deps: ProcessJobDeps): Promise<void> {
-  const served = deps.servedModel(job.partition.model, job.ticket.version);
-  if (!served) throw await job.handBack(notServedDelay(job));
-  logPickUp(job, deps);
-  const ends = await Promise.all(itemsOf(job, deps.now()).map((item) => served.submit(item)));
-  await settle(job, ends, deps);
+  const { partition, ticket, token } = job;
+  const returns = token - ticket.tokenBase - 1;
+  const acquired = await deps.acquire({ partition, version: ticket.version, returns });
+  switch (acquired.kind) {
+    case 'leased':
+      return run(job, acquired.lease, deps);
+    case 'never':
+      return deps.giveUp(ticket.requestId, acquired.error);
+    case 'later': {
+      const handedBack = await job.handBack(acquired.afterMs);
+      if (acquired.ring) deps.ring(partition);
+      throw handedBack;
+    }
+  }
 }
 
-function notServedDelay({ token, ticket }: TakenJob): number {
-  const { first, most } = NOT_SERVED_DELAY_MS;
-  return Math.min(most, first * 2 ** Math.min(16, token - ticket.tokenBase - 1));
+async function run(job: TakenJob, { served, release }: Lease, deps: ProcessJobDeps): Promise<void> {
+  try {
+    logPickUp(job, deps);
+    const ends = await Promise.all(itemsOf(job, deps.now()).map((item) => served.submit(item)));
+    await settle(job, ends, deps);
+  } finally {
+    release();
+  }
 }
 
 function logPickUp({ ticket, partition, token }: TakenJob, { life, workerId }: ProcessJobDeps): void {

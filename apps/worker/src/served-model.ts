@@ -3,13 +3,13 @@
  * a model is never held up by another's queue.
  */
 
-import type { Waiting } from '@remuda/core/batching/batch-policy';
+import type { PolicyLimits, Waiting } from '@remuda/core/batching/batch-policy';
 import { Batcher, type Unsettled } from '@remuda/core/batching/batcher';
 import { itemError } from '@remuda/core/errors';
 import type { ModelSource } from '@remuda/core/harness/harness';
 import { newBatchId } from '@remuda/core/ids';
-import { BatchRunner, errorFrame, type UnitEnd } from '@remuda/core/inference/run-batch';
-import type { BatchOrder, BatchReport, RunnerProcess } from '@remuda/core/inference/runner-process';
+import { type BatchExecutor, BatchRunner, errorFrame, type UnitEnd } from '@remuda/core/inference/run-batch';
+import type { BatchOrder, BatchReport } from '@remuda/core/inference/runner-process';
 import type { BatchUnit } from '@remuda/core/inference/runner-protocol';
 import type { SharedGate } from '@remuda/core/inference/shared-gate';
 import type { Clock } from '@remuda/core/lifecycle/clock';
@@ -34,7 +34,7 @@ export interface ServedModelDeps {
   signature: ModelSignature;
   deviceClass: string;
   workerId: string;
-  runner: RunnerProcess;
+  runner: BatchExecutor;
   /** The runner's: shared by every model in it. */
   gate: SharedGate;
   store: RequestStore;
@@ -44,7 +44,8 @@ export interface ServedModelDeps {
 }
 
 export class ServedModel {
-  readonly #deps: ServedModelDeps;
+  #deps: ServedModelDeps;
+  readonly #limits: PolicyLimits;
   readonly #batcher: Batcher<ServedItem, UnitEnd>;
   readonly #runs: BatchRunner;
   /** Unix milliseconds of the last batch that came back, good or bad. */
@@ -61,18 +62,24 @@ export class ServedModel {
       onReport: (order, report) => this.#observe(order, report),
       onBisect: (order, error) => this.#bisected(order, error),
     });
-    const { config } = deps.source;
+    this.#limits = this.#limitsNow();
     this.#batcher = new Batcher({
-      limits: {
-        maxRows: this.maxRows,
-        maxDelayMs: config.max_queue_delay_ms,
-        instances: config.instances,
-        // One batch ahead for each instance: its inputs are fetched while another runs.
-        prefetch: config.instances,
-      },
+      limits: this.#limits,
       clock: deps.clock,
       dispatch: (items) => this.#dispatch(items),
     });
+  }
+
+  /** Its settings have changed, or it was loaded again: what waits here goes on with the new. */
+  reconfigure(source: ModelSource, signature = this.#deps.signature): void {
+    this.#deps = { ...this.#deps, source, signature };
+    Object.assign(this.#limits, this.#limitsNow());
+  }
+
+  #limitsNow(): PolicyLimits {
+    const { max_queue_delay_ms: maxDelayMs, instances } = this.#deps.source.config;
+    // One batch ahead for each instance: its inputs are fetched while another runs.
+    return { maxRows: this.maxRows, maxDelayMs, instances, prefetch: instances };
   }
 
   get source(): ModelSource {

@@ -6,6 +6,7 @@ import { hostname } from 'node:os';
 import { machineStatus } from '@remuda/core/devices/machine';
 import { MachineWatch } from '@remuda/core/devices/machine-watch';
 import { itemError } from '@remuda/core/errors';
+import { FleetView } from '@remuda/core/fleet/fleet-view';
 import { HeartbeatWriter } from '@remuda/core/fleet/heartbeats';
 import { type Clock, systemClock } from '@remuda/core/lifecycle/clock';
 import { type Service, ServiceGroup } from '@remuda/core/lifecycle/service';
@@ -21,6 +22,7 @@ import { Keys } from '@remuda/core/store/keys';
 import { closeRedis, connectRedis, type Redis, waitUntilReady } from '@remuda/core/store/redis';
 import { RequestStore } from '@remuda/core/store/request-store';
 import type { Health, ItemError, WorkerHeartbeat } from '@remuda/schemas';
+import { Announcements } from './announcements.js';
 import type { WorkerConfig } from './config.js';
 import { HealthServer } from './health-server.js';
 import { Liveness, type ProgressFacts, partitionLabel } from './liveness.js';
@@ -51,12 +53,14 @@ export class Worker implements Service {
   readonly #startedAt: number;
   readonly #redis: Redis;
   readonly #subscriber: Redis;
+  readonly #fleet: FleetView;
   readonly #store: RequestStore;
   readonly #deployments: DeploymentView;
   readonly #steward: Steward;
   readonly #queues: JobQueues;
   readonly #rates: RateMeter;
   readonly #health: HealthServer;
+  readonly #announcements: Announcements;
   #machine: MachineWatch | undefined;
   #models: ModelHost | undefined;
   #liveness: Liveness | undefined;
@@ -85,17 +89,29 @@ export class Worker implements Service {
     this.#subscriber = connectRedis({
       url: config.redisUrl,
       role: 'subscriber',
-      name: `worker-${config.workerId}-events`,
+      name: `worker-${config.workerId}-subscriber`,
       onError: (error) => this.#redisError(error),
     });
     this.#store = new RequestStore(this.#redis, new Keys(config.keyspace));
-    this.#deployments = this.#newDeploymentView();
+    const shared = { redis: this.#redis, keys: this.#store.keys, clock };
+    this.#deployments = new DeploymentView({
+      ...shared,
+      subscriber: this.#subscriber,
+      onChange: () => {
+        this.#models?.turnSoon();
+        if (config.steward) this.#steward.nudge();
+      },
+      onError: (error) => this.#redisError(error),
+    });
+    // Not started: it is looked at when a question about the others comes up.
+    this.#fleet = new FleetView({ ...shared, onError: (error) => this.#redisError(error) });
     this.#steward = this.#newSteward();
     this.#queues = new JobQueues({
       redis: this.#redis,
       keyPrefix: config.keyspace.prefix,
       onError: (error) => this.#redisError(error),
     });
+    this.#announcements = new Announcements(clock, () => this.#beat());
     this.#health = new HealthServer({
       host: config.host,
       port: config.port,
@@ -141,7 +157,7 @@ export class Worker implements Service {
   async stop(): Promise<void> {
     this.#state = 'draining';
     // Told at once: no request is routed here while what is under way is finished.
-    await this.#heartbeats?.beat().catch((error: Error) => this.#redisError(error));
+    await this.#beat();
     await this.#services?.stop();
     await this.#queues.close();
     closeRedis(this.#subscriber);
@@ -161,17 +177,6 @@ export class Worker implements Service {
     return watch;
   }
 
-  #newDeploymentView(): DeploymentView {
-    return new DeploymentView({
-      redis: this.#redis,
-      subscriber: this.#subscriber,
-      keys: this.#store.keys,
-      clock: this.#clock,
-      onChange: () => this.#config.steward && this.#steward.nudge(),
-      onError: (error) => this.#redisError(error),
-    });
-  }
-
   #newSteward(): Steward {
     return new Steward({
       redis: this.#redis,
@@ -187,18 +192,22 @@ export class Worker implements Service {
   #newModelHost(watch: MachineWatch): ModelHost {
     return new ModelHost({
       config: this.#config,
-      devices: watch.machine.devices,
-      machine: () => watch.machine,
+      machine: watch,
+      deployments: this.#deployments,
+      fleet: this.#fleet,
       redis: this.#redis,
+      subscriber: this.#subscriber,
       store: this.#store,
       clock: this.#clock,
       rates: this.#rates,
       logger: this.#logger,
       observers: { metrics: this.#metrics, life: this.#life },
+      announce: () => this.#announcements.make(),
       handle: (job) =>
         processJob(job, {
           workerId: this.#config.workerId,
-          servedModel: (model, version) => this.#models?.find(model, version),
+          acquire: (wanted) => (this.#models as ModelHost).acquire(wanted),
+          ring: (partition) => this.#models?.ring(partition),
           life: this.#life,
           now: () => this.#clock.now(),
           giveUp: (requestId, error) => this.#giveUp(requestId, error),
@@ -222,6 +231,10 @@ export class Worker implements Service {
       onError: (error) => this.#redisError(error),
       clock: this.#clock,
     });
+  }
+
+  async #beat(): Promise<void> {
+    await this.#heartbeats?.beat().catch((error: Error) => this.#redisError(error));
   }
 
   #newSweeper(): Sweeper {
@@ -284,7 +297,7 @@ export class Worker implements Service {
       healthy: reason === null,
       unhealthy_reason: reason,
       ...(this.#machine ? machineStatus(this.#machine.machine) : NOT_PROBED),
-      deployments_revision: 0,
+      deployments_revision: this.#models?.revision ?? 0,
       rss_bytes: process.memoryUsage.rss(),
       devices: this.#models?.deviceStates() ?? [],
       models: this.#models?.modelStates() ?? [],

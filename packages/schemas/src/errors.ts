@@ -123,6 +123,11 @@ export const ERROR_CATALOGUE = {
   },
   cancelled: { status: 409, retryable: false, sentence: 'The request was cancelled.' },
   model_load_failed: { status: 500, retryable: true, sentence: 'The model could not be loaded.' },
+  model_not_loaded: {
+    status: 503,
+    retryable: true,
+    sentence: 'No live worker has this version of the model loaded, and none may load it.',
+  },
   golden_mismatch: {
     status: 422,
     retryable: false,

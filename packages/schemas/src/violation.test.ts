@@ -155,7 +155,6 @@ describe('a HarnessConfig', () => {
   it('is filled with defaults from the kind of harness alone', () => {
     expect(HarnessConfig.parse({ harness: 'onnx' })).toMatchObject({
       model_path: 'model.onnx',
-      affinity: ['cpu'],
       max_batch_size: 8,
     });
   });

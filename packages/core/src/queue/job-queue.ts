@@ -180,6 +180,7 @@ export class JobConsumer {
   readonly #worker: Worker<JobTicket>;
   /** Time at which a job was last taken up or finished: what the liveness watchdog looks at. */
   lastProgressAt = Date.now();
+  #inHand = 0;
 
   constructor(readonly options: ConsumerOptions) {
     const { partition, redis, keyPrefix, concurrency, lockMs } = options;
@@ -213,6 +214,16 @@ export class JobConsumer {
     this.#worker.run().catch((error: Error) => this.options.onError(error));
   }
 
+  /** Jobs that it has taken and not yet put away. */
+  get inHand(): number {
+    return this.#inHand;
+  }
+
+  /** Jobs held at once, from now on. */
+  set concurrency(jobs: number) {
+    if (this.#worker.concurrency !== jobs) this.#worker.concurrency = jobs;
+  }
+
   /** Takes up no more jobs; those under way go on. */
   async pause(): Promise<void> {
     await this.#worker.pause(true);
@@ -225,7 +236,8 @@ export class JobConsumer {
 
   async #take(job: Job<JobTicket>, lockToken: string): Promise<null> {
     this.lastProgressAt = Date.now();
-    await this.options.handle({
+    this.#inHand++;
+    const taken: TakenJob = {
       ticket: job.data,
       partition: this.options.partition,
       token: job.data.tokenBase + job.attemptsStarted,
@@ -239,7 +251,12 @@ export class JobConsumer {
         await job.moveToWait(lockToken);
         return new WaitingError();
       },
-    });
+    };
+    try {
+      await this.options.handle(taken);
+    } finally {
+      this.#inHand--;
+    }
     this.lastProgressAt = Date.now();
     // Results never go through BullMQ: its event stream would keep a copy of each.
     return null;

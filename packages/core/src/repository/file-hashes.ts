@@ -29,9 +29,17 @@ export class FileHashes {
     return hash;
   }
 
-  /** Name and sha256 of each file in a folder and below it, in the order of the names; hidden ones are left out. */
-  async ofFolder(folder: string): Promise<Array<readonly [name: string, hash: string]>> {
-    const names = (await readdir(folder, { recursive: true })).filter((name) => !HIDDEN.test(name)).sort();
+  /**
+   * Name and sha256 of each file in a folder and below it, in the order of the names; hidden ones are left out.
+   * @param counts which names to look at, with "/"; default all
+   */
+  async ofFolder(
+    folder: string,
+    counts: (name: string) => boolean = () => true,
+  ): Promise<Array<readonly [name: string, hash: string]>> {
+    const names = (await readdir(folder, { recursive: true }))
+      .filter((name) => !HIDDEN.test(name) && counts(name.replaceAll('\\', '/')))
+      .sort();
     const found = await Promise.all(names.map((name) => this.#ofEntry(folder, name)));
     return found.filter((entry) => entry !== undefined);
   }

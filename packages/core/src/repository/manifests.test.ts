@@ -47,6 +47,20 @@ describe('a good model', () => {
     expect(model.problems).toEqual([]);
   });
 
+  it('with a file for each precision loads the one that the rule of the device names', async () => {
+    const yaml =
+      'harness: onnx\nvariants: {fp16: half.onnx}\naffinity: [{device: cuda, precision: fp16, allow_cpu_fallback: true}, cpu]\n';
+    const model = await only({ ...good, 'm/1/half.onnx': 'half', 'm/model.yaml': yaml });
+    expect(toModelSource(model, '1', 'cuda:1')).toMatchObject({
+      modelFile: 'half.onnx',
+      allowCpuFallback: true,
+    });
+    expect(toModelSource(model, '1', 'cpu').modelFile).toBeUndefined();
+    const without = await only({ ...good, 'm/model.yaml': yaml });
+    expect(messages(without)).toEqual(['m/1/half.onnx: the model file is missing']);
+    expect(without.defaultVersion).toBeNull();
+  });
+
   it('may be reached by links', async () => {
     const root = await setup({ ...good, '.hidden/model.yaml': '', 'README.md': '' });
     await symlink(join(root, 'm'), join(root, 'linked'));
@@ -63,6 +77,7 @@ describe('a good model', () => {
       folder: join(model.folder, '1'),
       config: model.config,
       device: 'cuda:0',
+      allowCpuFallback: false,
     });
     expect(() => toModelSource(model, '3', 'cpu')).toThrow('m has no version 3; it has 1');
   });
@@ -176,7 +191,31 @@ describe('a digest', () => {
     expect(await digest({ ...files, 'm/1/.model.onnx.part': 'half' })).toBe(await digest(files));
   });
 
-  it('changes with a byte, a name, a configuration value and the harness file', async () => {
+  it('does not depend on how the version is served, nor on its golden cases', async () => {
+    const serving = [
+      'max_batch_size: 4',
+      'max_queue_delay_ms: 9',
+      'timeout_ms: 5',
+      'latency_objective_ms: 7',
+      'description: other',
+      'labels: {a: b}',
+      'version_policy: all',
+      'load_mode: on_demand',
+      'pinned: true',
+      'fallback_model: other',
+      'instances: 3',
+      'intra_op_threads: 2',
+      'warmup: [{rows: 2}]',
+      'affinity: [cuda, cpu]',
+    ];
+    const plain = await digest(good);
+    for (const line of serving) {
+      expect(await digest({ ...good, 'm/model.yaml': `harness: onnx\n${line}` }), line).toBe(plain);
+    }
+    expect(await digest({ ...good, 'm/1/golden/a.json': '{}' })).toBe(plain);
+  });
+
+  it('changes with a byte, a name, a setting that changes the answers and the harness file', async () => {
     const own = { ...good, 'm/model.yaml': 'harness: ./mine.mjs' };
     const all = await Promise.all(
       [
@@ -185,7 +224,9 @@ describe('a digest', () => {
         { ...good, 'm/1/a': 'x' },
         { ...good, 'm/1/b': 'x' },
         { ...good, 'm/1/d/b': 'x' },
-        { ...good, 'm/model.yaml': 'harness: onnx\nmax_batch_size: 4' },
+        { ...good, 'm/model.yaml': 'harness: onnx\nbatch_axis: {x: 1}' },
+        { ...good, 'm/model.yaml': 'harness: onnx\nmodel_kwargs: {a: 1}' },
+        { ...good, 'm/model.yaml': 'harness: onnx\nprecision: fp16' },
         { ...own, 'm/mine.mjs': '1' },
         { ...own, 'm/mine.mjs': '2' },
       ].map(digest),

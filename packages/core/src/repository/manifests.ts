@@ -4,15 +4,17 @@
  *
  *   <folder>/<model>/model.yaml
  *   <folder>/<model>/<number>/<model_path>
+ *   <folder>/<model>/<number>/golden/…
  */
-import { createHash } from 'node:crypto';
 import { readdir, readFile, stat } from 'node:fs/promises';
-import { isAbsolute, join, relative, resolve } from 'node:path';
-import { type HarnessConfig, ModelName } from '@remuda/schemas';
+import { dirname, isAbsolute, join, relative, resolve } from 'node:path';
+import { type AffinityRule, type HarnessConfig, ModelName } from '@remuda/schemas';
 import { ModelLoadError, RemudaError } from '../errors.js';
 import type { ModelSource } from '../harness/harness.js';
 import { FileHashes } from './file-hashes.js';
 import { parseModelConfig } from './model-config.js';
+import { modelFileOf, modelFilesOf, ruleFor } from './model-file.js';
+import { isIdentityFile, versionDigest } from './version-digest.js';
 
 export const CONFIG_FILE = 'model.yaml';
 const VERSION_FOLDER = /^[1-9]\d{0,8}$/;
@@ -40,9 +42,9 @@ export interface ModelVersion {
   version: string;
   /** Absolute path. */
   folder: string;
-  /** sha256 over names and contents of the version's files and the parsed configuration. */
+  /** sha256 over names and contents of the version's files and what of the configuration changes its answers. */
   digest: string;
-  /** False: the model file is not there (yet), so it cannot be loaded. */
+  /** False: a file that a rule of the model loads is not there (yet), so it cannot be loaded. */
   complete: boolean;
 }
 
@@ -79,8 +81,17 @@ export async function scanRepository(folder: string, hashes = sharedHashes): Pro
   return { folder: root, models };
 }
 
-/** What a harness needs to load a version. @throws RemudaError version_not_found, ModelLoadError */
-export function toModelSource(model: RepositoryModel, version: string, device: string): ModelSource {
+/**
+ * What a harness needs to load a version.
+ * @param given the rule that places it on the device; default the first that speaks of it
+ * @throws RemudaError version_not_found, ModelLoadError
+ */
+export function toModelSource(
+  model: RepositoryModel,
+  version: string,
+  device: string,
+  given?: AffinityRule,
+): ModelSource {
   const found = model.versions.find((candidate) => candidate.version === version);
   const problems = model.problems.filter(
     (problem) => problem.version === null || problem.version === version,
@@ -99,11 +110,38 @@ export function toModelSource(model: RepositoryModel, version: string, device: s
   }
   const { config, name } = model;
   const { digest, folder } = found;
-  return { modelId: `${name}@${version}`, model: name, version, digest, folder, config, device };
+  const rule = given ?? ruleFor(config, device);
+  const file = modelFileOf(config, rule);
+  return {
+    modelId: `${name}@${version}`,
+    model: name,
+    version,
+    digest,
+    folder,
+    config,
+    device,
+    ...(file === config.model_path ? {} : { modelFile: file }),
+    allowCpuFallback: rule?.allow_cpu_fallback ?? false,
+  };
 }
 
-async function scanModel(root: string, name: string, hashes: FileHashes): Promise<RepositoryModel> {
-  const scan = new ModelScan(root, name, hashes);
+/** One model, wherever its folder is. Faults are in `problems`, as in a repository. */
+export function scanModelFolder(
+  folder: string,
+  name: string,
+  hashes = sharedHashes,
+): Promise<RepositoryModel> {
+  const path = resolve(folder);
+  return scanModel(dirname(path), name, hashes, path);
+}
+
+async function scanModel(
+  root: string,
+  name: string,
+  hashes: FileHashes,
+  folder = join(root, name),
+): Promise<RepositoryModel> {
+  const scan = new ModelScan(root, name, folder, hashes);
   await scan.run().catch((error: unknown) => {
     const reason = error instanceof Error ? error.message : String(error);
     scan.report('unreadable', scan.model.folder, `cannot be read: ${reason}`);
@@ -117,10 +155,9 @@ class ModelScan {
   readonly #root: string;
   readonly #hashes: FileHashes;
 
-  constructor(root: string, name: string, hashes: FileHashes) {
+  constructor(root: string, name: string, folder: string, hashes: FileHashes) {
     this.#root = root;
     this.#hashes = hashes;
-    const folder = join(root, name);
     this.model = { name, folder, config: null, versions: [], defaultVersion: null, problems: [] };
   }
 
@@ -164,44 +201,41 @@ class ModelScan {
 
   async #readVersions(config: HarnessConfig): Promise<void> {
     const { model } = this;
-    const shared = await this.#sharedParts(config);
+    const harnessHash = await this.#harnessHash(config);
     const names = (await subfolders(model.folder)).filter((name) => VERSION_FOLDER.test(name));
     if (names.length === 0) {
       const wanted = `1/${config.model_path}`;
       return this.report('no_versions', model.folder, `has no versions; put the model into ${wanted}`);
     }
-    const versions = await Promise.all(names.map((name) => this.#readVersion(name, config, shared)));
+    const versions = await Promise.all(names.map((name) => this.#readVersion(name, config, harnessHash)));
     model.versions = versions
       .filter((version) => version !== undefined)
       .sort((a, b) => Number(a.version) - Number(b.version));
     model.defaultVersion = model.versions.findLast((version) => version.complete)?.version ?? null;
   }
 
-  /** What the digest of each version has in common: the configuration, and the harness file where it names one. */
-  async #sharedParts(config: HarnessConfig): Promise<string[]> {
-    const parts = [`config ${stableJson(config)}`];
-    if (!config.harness.startsWith('./')) return parts;
+  /** Of the harness file, where the configuration names one. */
+  async #harnessHash(config: HarnessConfig): Promise<string | undefined> {
+    if (!config.harness.startsWith('./')) return undefined;
     const file = join(this.model.folder, config.harness);
-    if (await isFile(file)) parts.push(`harness ${await this.#hashes.ofFile(file)}`);
-    else this.report('missing_harness_file', file, 'missing; model.yaml names it as the harness');
-    return parts;
+    if (await isFile(file)) return this.#hashes.ofFile(file);
+    this.report('missing_harness_file', file, 'missing; model.yaml names it as the harness');
+    return undefined;
   }
 
   async #readVersion(
     version: string,
     config: HarnessConfig,
-    shared: string[],
+    harnessHash: string | undefined,
   ): Promise<ModelVersion | undefined> {
     const folder = join(this.model.folder, version);
     try {
-      const files = await this.#hashes.ofFolder(folder);
-      const complete = await this.#hasModelFile(version, folder, config.model_path);
-      return {
-        version,
-        folder,
-        digest: digestOf([...shared, ...files.map(([name, hash]) => `file ${name} ${hash}`)]),
-        complete,
-      };
+      const files = await this.#hashes.ofFolder(folder, isIdentityFile);
+      const present = await Promise.all(
+        modelFilesOf(config).map((file) => this.#hasModelFile(version, folder, file)),
+      );
+      const digest = versionDigest(config, harnessHash, files);
+      return { version, folder, digest, complete: present.every(Boolean) };
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
       this.report('unreadable', folder, `cannot be read: ${reason}`, { version });
@@ -225,7 +259,7 @@ class ModelScan {
 }
 
 /** Names of the folders in a folder, links to folders too; hidden ones are left out. */
-async function subfolders(folder: string): Promise<string[]> {
+export async function subfolders(folder: string): Promise<string[]> {
   const names = (await readdir(folder)).filter((name) => !name.startsWith('.')).sort();
   const isFolder = await Promise.all(
     names.map((name) =>
@@ -243,19 +277,4 @@ function isFile(path: string): Promise<boolean> {
     (found) => found.isFile(),
     () => false,
   );
-}
-
-/** Each part with its length before it, so that no two lists of parts give the same bytes. */
-function digestOf(parts: string[]): string {
-  const hash = createHash('sha256');
-  for (const part of parts) hash.update(`${Buffer.byteLength(part)}:${part}`);
-  return hash.digest('hex');
-}
-
-/** JSON with the keys in order: a configuration whose lines were moved is the same configuration. */
-function stableJson(value: unknown): string {
-  return JSON.stringify(value, (_, inner: unknown) => {
-    if (typeof inner !== 'object' || inner === null || Array.isArray(inner)) return inner;
-    return Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1)));
-  });
 }

@@ -1,0 +1,37 @@
+/** Whether another live worker serves a version, or would load it for a request. Pure; read from heartbeats. */
+import type { DeviceClass, LoadedModel, ModelDeployment, WorkerHeartbeat } from '@remuda/schemas';
+import { classOf } from '../devices/affinity-rules.js';
+
+export interface ElsewhereFacts {
+  /** Who asks. */
+  workerId: string;
+  model: string;
+  version: string;
+  deviceClass: DeviceClass;
+  deployment: Pick<ModelDeployment, 'registered' | 'loads'>;
+  workers: readonly WorkerHeartbeat[];
+}
+
+const HAS_IT: readonly LoadedModel['state'][] = ['ready', 'loading', 'warming', 'verifying'];
+
+/** starting: no worker has it, but one has not yet told what it has. */
+export function servedElsewhere(facts: ElsewhereFacts): 'served' | 'loadable' | 'starting' | 'no' {
+  const { workerId, model, version, deviceClass } = facts;
+  const others = facts.workers.filter(
+    (worker) => worker.worker_id !== workerId && worker.state !== 'draining',
+  );
+  const entries = others.flatMap((worker) =>
+    worker.models.filter(
+      (entry) => entry.model === model && entry.version === version && classOf(entry.device) === deviceClass,
+    ),
+  );
+  if (entries.some(({ state }) => HAS_IT.includes(state))) return 'served';
+  if (entries.some((entry) => isLoadable(entry, facts))) return 'loadable';
+  return others.some(({ state }) => state === 'starting') ? 'starting' : 'no';
+}
+
+function isLoadable({ state, load_mode }: LoadedModel, { deployment, version }: ElsewhereFacts): boolean {
+  const asked = deployment.loads[version];
+  if (!deployment.registered || asked === 'unloaded') return false;
+  return (state === 'unloaded' || state === 'draining') && (load_mode !== 'explicit' || asked === 'loaded');
+}

@@ -1,0 +1,92 @@
+/**
+ * A model repository that is looked at every few seconds: a look asks only for the times and sizes of what was there,
+ * and reads again the models in which something has changed. 200 models cost a few hundred calls of stat.
+ */
+import { readdir, stat } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { RemudaError } from '../errors.js';
+import { FileHashes } from './file-hashes.js';
+import { type RepositoryModel, scanModelFolder, subfolders } from './manifests.js';
+
+/** Stats under way at once: a slow network folder must not take every thread of the pool. */
+const AT_ONCE = 16;
+
+interface Watched {
+  model: RepositoryModel;
+  /** What stood where when it was read, by path. */
+  marks: ReadonlyMap<string, string>;
+}
+
+export class RepositoryWatch {
+  /** Absolute path. */
+  readonly folder: string;
+  readonly #hashes: FileHashes;
+  #watched = new Map<string, Watched>();
+  #rootMark = '';
+  #names: string[] = [];
+
+  constructor(folder: string, hashes = new FileHashes()) {
+    this.folder = resolve(folder);
+    this.#hashes = hashes;
+  }
+
+  /**
+   * The models as they are now, by name. A model that has not changed is the same object as at the last look.
+   * @throws RemudaError model_load_failed when the folder itself cannot be read
+   */
+  async look(): Promise<ReadonlyMap<string, RepositoryModel>> {
+    const names = await this.#modelNames();
+    const watched = new Map<string, Watched>();
+    for (const name of names) {
+      const before = this.#watched.get(name);
+      const same = before !== undefined && (await isUnchanged(before.marks));
+      watched.set(name, same ? before : await this.#read(name));
+    }
+    this.#watched = watched;
+    return new Map([...watched].map(([name, { model }]) => [name, model]));
+  }
+
+  async #modelNames(): Promise<string[]> {
+    const mark = await markOf(this.folder);
+    if (mark === 'none') {
+      throw new RemudaError('model_load_failed', `the model repository ${this.folder} cannot be read`);
+    }
+    if (mark === this.#rootMark) return this.#names;
+    this.#names = await subfolders(this.folder);
+    this.#rootMark = mark;
+    return this.#names;
+  }
+
+  /** Marks are taken first: what changes while it is read differs from them at the next look. */
+  async #read(name: string): Promise<Watched> {
+    const folder = join(this.folder, name);
+    const marks = await marksOf(folder);
+    return { model: await scanModelFolder(folder, name, this.#hashes), marks };
+  }
+}
+
+async function isUnchanged(marks: ReadonlyMap<string, string>): Promise<boolean> {
+  const paths = [...marks.keys()];
+  for (let from = 0; from < paths.length; from += AT_ONCE) {
+    const some = paths.slice(from, from + AT_ONCE);
+    const now = await Promise.all(some.map(markOf));
+    if (some.some((path, i) => marks.get(path) !== now[i])) return false;
+  }
+  return true;
+}
+
+/** Of a model's folder and everything below it. A new file changes the times of its folder. */
+async function marksOf(folder: string): Promise<Map<string, string>> {
+  const below = await readdir(folder, { recursive: true }).catch(() => []);
+  const marks = new Map<string, string>();
+  for (const path of [folder, ...below.map((name) => join(folder, name))])
+    marks.set(path, await markOf(path));
+  return marks;
+}
+
+function markOf(path: string): Promise<string> {
+  return stat(path).then(
+    ({ size, mtimeMs, ctimeMs, ino }) => `${size} ${mtimeMs} ${ctimeMs} ${ino}`,
+    () => 'none',
+  );
+}
