@@ -22,7 +22,7 @@ import type { DeviceClass, DeviceStatus, LoadedModel } from '@remuda/schemas';
 import type { WorkerConfig } from './config.js';
 import { deviceStatus } from './device-status.js';
 import type { RateMeter } from './rate-meter.js';
-import { ServedModel } from './served-model.js';
+import { exposeServed, ServedModel } from './served-model.js';
 
 export interface ModelHostDeps {
   config: WorkerConfig;
@@ -66,6 +66,7 @@ export class ModelHost implements Service {
       runner: this.#newRunner(device),
       gate: new SharedGate(),
     }));
+    exposeServed(deps.observers.metrics, () => this.served);
   }
 
   get consumers(): readonly JobConsumer[] {
@@ -95,7 +96,10 @@ export class ModelHost implements Service {
   }
 
   modelStates(): LoadedModel[] {
-    return [...this.#states.values()];
+    return [...this.#states.values()].map((state) => {
+      const served = this.#served.get(`${state.model}@${state.version}`);
+      return { ...state, ...served?.find(({ source }) => source.device === state.device)?.facts() };
+    });
   }
 
   deviceStates(): DeviceStatus[] {

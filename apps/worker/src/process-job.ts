@@ -35,7 +35,13 @@ export async function processJob(job: TakenJob, deps: ProcessJobDeps): Promise<v
   if (!served) throw await job.handBack(notServedDelay(job));
   logPickUp(job, deps);
   const ends = await Promise.all(itemsOf(job, deps.now()).map((item) => served.submit(item)));
+  if (ends.includes('refused') && !ends.includes('drained')) throw await job.handBack(refusedDelay(served.retryAfterMs));
   await settle(job, ends, deps);
+}
+
+/** At least as long as its breaker is open, and jobs do not return all at once; other workers may take them meanwhile. */
+function refusedDelay(retryAfterMs: number): number {
+  return Math.round(Math.max(100, retryAfterMs) * (1 + Math.random() / 4));
 }
 
 function notServedDelay({ token, ticket }: TakenJob): number {
