@@ -35,7 +35,8 @@ export async function processJob(job: TakenJob, deps: ProcessJobDeps): Promise<v
   if (!served) throw await job.handBack(notServedDelay(job));
   logPickUp(job, deps);
   const ends = await Promise.all(itemsOf(job, deps.now()).map((item) => served.submit(item)));
-  if (ends.includes('refused') && !ends.includes('drained')) throw await job.handBack(refusedDelay(served.retryAfterMs));
+  if (ends.includes('refused') && !ends.includes('drained'))
+    throw await job.handBack(refusedDelay(served.retryAfterMs));
   await settle(job, ends, deps);
 }
 

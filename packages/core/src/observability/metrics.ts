@@ -176,9 +176,9 @@ export const METRICS = {
     labels: MODEL_ON_ONE_DEVICE,
   },
   runP95: {
-    name: 'remuda_profile_run_p95_seconds',
+    name: 'remuda_profile_run_seconds',
     kind: 'gauge',
-    help: '95th percentile of the last 64 runs; absent until measured.',
+    help: 'Time of a run at the 95th percentile of the last 64; absent until measured.',
     labels: MODEL_ON_ONE_DEVICE,
   },
   breakerState: {
