@@ -30,7 +30,7 @@ import { HostedDevice, type ModelRunner } from './hosted-device.js';
 import { PassingLoadError } from './load-failure.js';
 import { ModelConsumers } from './model-consumers.js';
 import type { RateMeter } from './rate-meter.js';
-import { ServedModel } from './served-model.js';
+import { exposeServed, ServedModel } from './served-model.js';
 import { SlotTable } from './slot-table.js';
 import { blankState, type SlotDeps, type VersionSlot } from './version-slot.js';
 import { WorkerRepository } from './worker-repository.js';
@@ -86,6 +86,7 @@ export class ModelHost implements Service {
       deployment: (model) => deps.deployments.of(model),
       fleet: () => this.#fleet(),
     });
+    exposeServed(deps.observers.metrics, () => this.served);
   }
 
   get consumers(): readonly JobConsumer[] {

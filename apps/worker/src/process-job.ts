@@ -53,10 +53,17 @@ async function run(job: TakenJob, { served, release }: Lease, deps: ProcessJobDe
   try {
     logPickUp(job, deps);
     const ends = await Promise.all(itemsOf(job, deps.now()).map((item) => served.submit(item)));
+    if (ends.includes('refused') && !ends.includes('drained'))
+      throw await job.handBack(refusedDelay(served.retryAfterMs));
     await settle(job, ends, deps);
   } finally {
     release();
   }
+}
+
+/** At least as long as its breaker is open, and jobs do not return all at once; other workers may take them meanwhile. */
+function refusedDelay(retryAfterMs: number): number {
+  return Math.round(Math.max(100, retryAfterMs) * (1 + Math.random() / 4));
 }
 
 function logPickUp({ ticket, partition, token }: TakenJob, { life, workerId }: ProcessJobDeps): void {

@@ -1,8 +1,9 @@
 /**
- * One model version on one device of this worker: its batcher and what runs its batches. Rows of all lanes meet here;
- * a model is never held up by another's queue.
+ * One model version on one device of this worker: its batcher, what runs its batches, and what is known of its runs
+ * (profile, adaptive limit, breaker). Rows of all lanes meet here; a model is never held up by another's queue.
  */
 
+import { AdaptiveLimit } from '@remuda/core/batching/adaptive-limit';
 import type { PolicyLimits, Waiting } from '@remuda/core/batching/batch-policy';
 import { Batcher, type Unsettled } from '@remuda/core/batching/batcher';
 import { itemError } from '@remuda/core/errors';
@@ -13,14 +14,18 @@ import type { BatchOrder, BatchReport } from '@remuda/core/inference/runner-proc
 import type { BatchUnit } from '@remuda/core/inference/runner-protocol';
 import type { SharedGate } from '@remuda/core/inference/shared-gate';
 import type { Clock } from '@remuda/core/lifecycle/clock';
+import { Breaker, type BreakerState, type ItemVerdict, verdictOf } from '@remuda/core/models/breaker';
+import type { Logger } from '@remuda/core/observability/logger';
+import type { Metrics } from '@remuda/core/observability/metrics';
 import {
   type BatchFacts,
   type Observers,
   observeClosed,
   observeDone,
 } from '@remuda/core/observability/timings';
+import { RunProfile } from '@remuda/core/profile/run-profile';
 import type { RequestStore } from '@remuda/core/store/request-store';
-import type { ItemError, Lane, ModelSignature } from '@remuda/schemas';
+import type { HarnessConfig, ItemError, Lane, LoadedModel, ModelSignature } from '@remuda/schemas';
 import type { RateMeter } from './rate-meter.js';
 
 /** An item of a request, waiting for its batch. */
@@ -37,19 +42,44 @@ export interface ServedModelDeps {
   runner: BatchExecutor;
   /** The runner's: shared by every model in it. */
   gate: SharedGate;
-  store: RequestStore;
+  store: Pick<RequestStore, 'writeOutcomes'>;
   clock: Clock;
   rates: RateMeter;
+  logger: Pick<Logger, 'error'>;
   observers: Observers;
 }
 
+/** What can be changed while it serves. */
+export interface LiveSettings {
+  /** Most rows of a batch; nothing for a model that cannot be batched. */
+  maxBatchSize: number;
+  maxQueueDelayMs: number;
+  timeoutMs: number;
+  instances: number;
+  /** null: batches are as large as maxBatchSize allows. */
+  latencyObjectiveMs: number | null;
+}
+
+/** What the heartbeat says of it. */
+export type ServedFacts = Pick<
+  LoadedModel,
+  'instances' | 'last_used_at' | 'backlog_rows' | 'seconds_per_row' | 'run_seconds' | 'breaker'
+>;
+
 export class ServedModel {
+  readonly profile: RunProfile;
   #deps: ServedModelDeps;
-  readonly #limits: PolicyLimits;
   readonly #batcher: Batcher<ServedItem, UnitEnd>;
   readonly #runs: BatchRunner;
+  readonly #breaker = new Breaker();
+  /** What each unit under way is part of; units keep their identity when a batch is halved. */
+  readonly #items = new WeakMap<BatchUnit, ServedItem>();
+  #settings: LiveSettings;
+  #adaptive: AdaptiveLimit | undefined;
   /** Unix milliseconds of the last batch that came back, good or bad. */
   lastProgressAt: number;
+  /** Unix milliseconds at which an item was last taken; null: never. */
+  lastUsedAt: number | null = null;
 
   constructor(deps: ServedModelDeps) {
     this.#deps = deps;
@@ -62,47 +92,101 @@ export class ServedModel {
       onReport: (order, report) => this.#observe(order, report),
       onBisect: (order, error) => this.#bisected(order, error),
     });
-    this.#limits = this.#limitsNow();
+    const { config } = deps.source;
+    this.#settings = settingsOf(config);
+    this.#adaptive = this.#newAdaptive();
+    this.profile = new RunProfile({ instances: config.instances, maxRows: this.maxRows });
     this.#batcher = new Batcher({
-      limits: this.#limits,
+      limits: this.#limits(),
       clock: deps.clock,
       dispatch: (items) => this.#dispatch(items),
     });
-  }
-
-  /** Its settings have changed, or it was loaded again: what waits here goes on with the new. */
-  reconfigure(source: ModelSource, signature = this.#deps.signature): void {
-    this.#deps = { ...this.#deps, source, signature };
-    Object.assign(this.#limits, this.#limitsNow());
-  }
-
-  #limitsNow(): PolicyLimits {
-    const { max_queue_delay_ms: maxDelayMs, instances } = this.#deps.source.config;
-    // One batch ahead for each instance: its inputs are fetched while another runs.
-    return { maxRows: this.maxRows, maxDelayMs, instances, prefetch: instances };
   }
 
   get source(): ModelSource {
     return this.#deps.source;
   }
 
-  /** Most rows of a batch: 1 where the model cannot be batched. */
+  /** As they are now: those of the configuration, until apply() changes them. */
+  get settings(): Readonly<LiveSettings> {
+    return this.#settings;
+  }
+
+  /** Most rows of a batch, as it is set: 1 where the model cannot be batched. */
   get maxRows(): number {
-    return this.#deps.signature.batchable ? this.#deps.source.config.max_batch_size : 1;
+    return this.#deps.signature.batchable ? this.#settings.maxBatchSize : 1;
+  }
+
+  /** Most rows of a batch now: less than maxRows where the latency objective asks for it. */
+  get batchLimit(): number {
+    return this.#adaptive?.limit ?? this.maxRows;
   }
 
   /** Rows that keep every instance and every batch ahead full, and as many again on their way from the queue. */
   get wantedInFlight(): number {
-    return (2 * this.#deps.source.config.instances + 2) * this.maxRows;
+    return (2 * this.#settings.instances + 2) * this.maxRows;
   }
 
   /** Items taken from the queue that have no outcome yet. */
   get backlog(): number {
-    return this.#batcher.waiting + this.#batcher.inFlight;
+    return this.#batcher.entries;
   }
 
-  /** Resolves with what became of the item. */
+  /** Rows of these. */
+  get backlogRows(): number {
+    return this.#batcher.rows;
+  }
+
+  get breaker(): BreakerState {
+    return this.#breaker.state(this.#deps.clock.now());
+  }
+
+  /** While the breaker is open: milliseconds until it lets a batch through. */
+  get retryAfterMs(): number {
+    return this.#breaker.retryAfterMs(this.#deps.clock.now());
+  }
+
+  /** Its part of the heartbeat. */
+  facts(): ServedFacts {
+    return {
+      instances: this.#settings.instances,
+      last_used_at: this.lastUsedAt === null ? null : new Date(this.lastUsedAt).toISOString(),
+      backlog_rows: this.backlogRows,
+      seconds_per_row: this.profile.secondsPerRow,
+      run_seconds: this.profile.runSeconds(),
+      breaker: this.breaker,
+    };
+  }
+
+  /** Its settings have changed, or it was loaded again: what waits here goes on with the new. */
+  reconfigure(source: ModelSource, signature = this.#deps.signature): void {
+    this.#deps = { ...this.#deps, source, signature };
+    this.apply(settingsOf(source.config));
+  }
+
+  /**
+   * Changes how batches are formed, from the next one on; batches under way are not touched. What the runner holds of
+   * it (run time-out, rows of a run, number of sessions) is changed there by the caller: before this where it grows,
+   * after it where it shrinks.
+   */
+  apply(changes: Partial<LiveSettings>): void {
+    const before = { ...this.#settings, maxRows: this.maxRows };
+    this.#settings = { ...this.#settings, ...changes };
+    const { latencyObjectiveMs, instances } = this.#settings;
+    if (latencyObjectiveMs !== before.latencyObjectiveMs || this.maxRows !== before.maxRows)
+      this.#adaptive = this.#newAdaptive();
+    this.profile.reconfigure({ instances, maxRows: this.maxRows });
+    this.#updateLimits();
+  }
+
+  /**
+   * Resolves with what became of the item; 'refused': its runs keep failing here (the breaker is open), so another
+   * worker should have it, or this one after retryAfterMs.
+   */
   async submit(item: ServedItem): Promise<UnitEnd | Unsettled> {
+    if (this.breaker === 'open') return 'refused';
+    this.lastUsedAt = this.#deps.clock.now();
+    this.#updateLimits();
     const first = await this.#batcher.add(item);
     const end = first === 'expired' ? await this.#expire(item) : first;
     if (typeof end === 'object' && end.kind === 'written' && end.ended) {
@@ -122,21 +206,65 @@ export class ServedModel {
     this.#runs.stop();
   }
 
+  #newAdaptive(): AdaptiveLimit | undefined {
+    const { latencyObjectiveMs: objectiveMs } = this.#settings;
+    if (objectiveMs === null || this.maxRows === 1) return undefined;
+    // Where it had got to is a better beginning than the bound.
+    return new AdaptiveLimit({ maxBatchSize: this.maxRows, objectiveMs }, this.#adaptive?.limit);
+  }
+
+  #limits(): PolicyLimits {
+    const { instances, maxQueueDelayMs: maxDelayMs } = this.#settings;
+    const probing = this.breaker !== 'closed';
+    return {
+      maxRows: this.batchLimit,
+      maxDelayMs,
+      // A breaker that is half open lets one batch through.
+      instances: probing ? 1 : instances,
+      // One batch ahead for each instance: its inputs are fetched while another runs.
+      prefetch: probing ? 0 : instances,
+    };
+  }
+
+  #updateLimits(): void {
+    const now = this.#batcher.limits;
+    const wanted = this.#limits();
+    const keys = Object.keys(wanted) as (keyof PolicyLimits)[];
+    if (keys.some((key) => wanted[key] !== now[key])) this.#batcher.limits = wanted;
+  }
+
   async #dispatch(items: readonly ServedItem[]): Promise<readonly UnitEnd[]> {
+    const { source, observers, workerId, clock } = this.#deps;
     const batchId = newBatchId();
     const units = items.map((item) => item.unit);
-    observeClosed(this.#factsOf(batchId, units, (items[0] as ServedItem).lane), this.#deps.observers);
-    const ends = await this.#runs.run({
-      modelId: this.source.modelId,
-      batchId,
-      units,
-      workerId: this.#deps.workerId,
-    });
-    this.lastProgressAt = this.#deps.clock.now();
+    for (const item of items) this.#items.set(item.unit, item);
+    observeClosed(this.#factsOf(batchId, units), observers);
+    this.profile.began();
+    const ends = await this.#runs.run({ modelId: source.modelId, batchId, units, workerId });
+    this.lastProgressAt = clock.now();
+    this.profile.ended(
+      this.lastProgressAt,
+      items.reduce((sum, item) => sum + item.rows, 0),
+    );
+    this.#judge(ends);
     return ends;
   }
 
-  #factsOf(batchId: string, units: BatchUnit[], lane: Lane): BatchFacts {
+  /** What came of the batch, as the breaker sees it; when that opens, what waits goes to who can run it. */
+  #judge(ends: readonly UnitEnd[]): void {
+    const { source, observers, deviceClass, logger, clock } = this.#deps;
+    const opened = this.#breaker.record(verdictOf(ends.map(itemVerdict)), clock.now());
+    if (opened) {
+      const { model, version, device } = source;
+      const { retryAfterMs: pause_ms } = this;
+      observers.metrics.breakerOpened.inc({ model, version, device_class: deviceClass });
+      logger.error({ model, version, device, pause_ms }, 'breaker open: its runs keep failing');
+      this.#batcher.refuseWaiting();
+    }
+    this.#updateLimits();
+  }
+
+  #factsOf(batchId: string, units: BatchUnit[]): BatchFacts {
     const { source, deviceClass, workerId, clock } = this.#deps;
     return {
       batchId,
@@ -145,8 +273,8 @@ export class ServedModel {
       model: source.model,
       version: source.version,
       deviceClass,
-      lane,
       units,
+      lanes: units.map((unit) => (this.#items.get(unit) as ServedItem).lane),
       closedAt: clock.now(),
     };
   }
@@ -154,10 +282,15 @@ export class ServedModel {
   #observe(order: BatchOrder, report: BatchReport): void {
     const { clock, rates, observers } = this.#deps;
     this.lastProgressAt = clock.now();
-    for (const run of report.runs) rates.count(run.rows);
-    // A batch may mix lanes; it is counted with the first that would have gone.
-    const facts = this.#factsOf(order.batchId, order.units, 'interactive');
-    observeDone(facts, { ...report, doneAt: clock.now() }, observers);
+    const shape = this.#items.get(order.units[0] as BatchUnit)?.group ?? '';
+    let changed = false;
+    for (const run of report.runs) {
+      rates.count(run.rows);
+      this.profile.measured(run, shape);
+      if (this.#adaptive?.observe(run.rows, run.seconds)) changed = true;
+    }
+    if (changed) this.#updateLimits();
+    observeDone(this.#factsOf(order.batchId, order.units), { ...report, doneAt: clock.now() }, observers);
   }
 
   #bisected(order: BatchOrder, error: ItemError): void {
@@ -186,4 +319,42 @@ export class ServedModel {
     ]);
     return { kind: 'written', ok: false, code: error.code, ended: write?.ended ?? null };
   }
+}
+
+function settingsOf(config: HarnessConfig): LiveSettings {
+  return {
+    maxBatchSize: config.max_batch_size,
+    maxQueueDelayMs: config.max_queue_delay_ms,
+    timeoutMs: config.timeout_ms,
+    instances: config.instances,
+    latencyObjectiveMs: config.latency_objective_ms ?? null,
+  };
+}
+
+/** An item that was thrown away, or that nobody is known to be guilty of, says nothing. */
+function itemVerdict(end: UnitEnd): ItemVerdict {
+  if (end.kind === 'written' && end.ok) return { ok: true };
+  const code = end.kind === 'written' ? end.code : end.kind === 'unavailable' ? end.error.code : undefined;
+  return { ok: false, code };
+}
+
+const BREAKER_GAUGE: Record<BreakerState, number> = { closed: 0, half_open: 1, open: 2 };
+
+/** Brings the gauges of what is served up to date before they are read; what is served no more goes from them. */
+export function exposeServed(metrics: Metrics, served: () => readonly ServedModel[]): void {
+  const { batchLimit, backlogRows, secondsPerRow, runP95, breakerState } = metrics;
+  metrics.refreshBefore(() => {
+    for (const gauge of [batchLimit, backlogRows, secondsPerRow, runP95, breakerState]) gauge.reset();
+    for (const one of served()) {
+      const { model, version, device } = one.source;
+      const labels = { model, version, device };
+      const { secondsPerRow: perRow } = one.profile;
+      const p95 = one.profile.p95();
+      batchLimit.set(labels, one.batchLimit);
+      backlogRows.set(labels, one.backlogRows);
+      breakerState.set(labels, BREAKER_GAUGE[one.breaker]);
+      if (perRow !== null) secondsPerRow.set(labels, perRow);
+      if (p95 !== null) runP95.set(labels, p95);
+    }
+  });
 }

@@ -151,7 +151,7 @@ export class VersionSlot {
       load_mode: config?.load_mode ?? this.#state.load_mode,
       instances: config?.instances ?? this.#state.instances,
       last_used_at: this.lastUsedAt === 0 ? null : new Date(this.lastUsedAt).toISOString(),
-      backlog_rows: this.#served?.backlog ?? 0,
+      ...this.#served?.facts(),
     };
   }
 

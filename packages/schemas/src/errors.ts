@@ -57,7 +57,7 @@ export const ERROR_CATALOGUE = {
   model_not_loaded: {
     status: 409,
     retryable: true,
-    sentence: 'The version is not loaded, and is only loaded when the admin API says so.',
+    sentence: 'No live worker has this version loaded, and none may load it by itself.',
   },
   request_not_found: {
     status: 404,
@@ -123,11 +123,6 @@ export const ERROR_CATALOGUE = {
   },
   cancelled: { status: 409, retryable: false, sentence: 'The request was cancelled.' },
   model_load_failed: { status: 500, retryable: true, sentence: 'The model could not be loaded.' },
-  model_not_loaded: {
-    status: 503,
-    retryable: true,
-    sentence: 'No live worker has this version of the model loaded, and none may load it.',
-  },
   golden_mismatch: {
     status: 422,
     retryable: false,

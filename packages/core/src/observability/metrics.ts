@@ -22,6 +22,8 @@ const BYTES = [256, 1024, 4096, 16_384, 65_536, 262_144, 1_048_576, 4_194_304, 1
 
 const PARTITION = ['model', 'device_class', 'lane'] as const;
 const MODEL_ON_DEVICE = ['model', 'version', 'device_class'] as const;
+/** For gauges, which two devices of a class would overwrite for each other. */
+const MODEL_ON_ONE_DEVICE = ['model', 'version', 'device'] as const;
 
 export const METRICS = {
   // The API
@@ -162,7 +164,43 @@ export const METRICS = {
     help: 'Moves of default and aliases by the steward, by kind: moved, moved_back, dropped, held.',
     labels: ['model', 'kind'],
   },
+  batchLimit: {
+    name: 'remuda_batch_limit',
+    kind: 'gauge',
+    help: 'Most rows of a batch now: max_batch_size, or less where latency_objective_ms asks for it.',
+    labels: MODEL_ON_ONE_DEVICE,
+  },
+  backlogRows: {
+    name: 'remuda_backlog_rows',
+    kind: 'gauge',
+    help: 'Rows taken from the queues and not yet finished.',
+    labels: MODEL_ON_ONE_DEVICE,
+  },
+  secondsPerRow: {
+    name: 'remuda_profile_seconds_per_row',
+    kind: 'gauge',
+    help: 'Measured time of a row while there is enough to do, all instances together; absent until measured.',
+    labels: MODEL_ON_ONE_DEVICE,
+  },
+  runP95: {
+    name: 'remuda_profile_run_seconds',
+    kind: 'gauge',
+    help: 'Time of a run at the 95th percentile of the last 64; absent until measured.',
+    labels: MODEL_ON_ONE_DEVICE,
+  },
+  breakerState: {
+    name: 'remuda_breaker_state',
+    kind: 'gauge',
+    help: '0 closed, 1 half open (one batch is tried), 2 open: its runs keep failing, jobs are handed back.',
+    labels: MODEL_ON_ONE_DEVICE,
+  },
   // Trouble
+  breakerOpened: {
+    name: 'remuda_breaker_opened_total',
+    kind: 'counter',
+    help: 'Times that the breaker of a version opened, probes that failed included.',
+    labels: MODEL_ON_DEVICE,
+  },
   runnerRestarts: {
     name: 'remuda_runner_restarts_total',
     kind: 'counter',

@@ -34,9 +34,9 @@ const batch: BatchFacts = {
   deviceClass: 'cuda',
   model: 'm',
   version: '1',
-  lane: 'interactive',
   closedAt: 2_000,
   units: [unit('req_a', 'ta', 1_000), unit('req_a', 'ta', 1_000, 1), unit('req_b', 'tb', 1_900)],
+  lanes: ['interactive', 'interactive', 'bulk'],
 };
 
 const written = (ok: boolean): UnitOutcome => ({ kind: 'written', ok, ended: ok ? 'succeeded' : 'failed' });
@@ -79,7 +79,8 @@ describe('the times of a batch', () => {
     const text = await observers.metrics.text();
     const place = 'model="m",version="1",device_class="cuda"';
     for (const line of [
-      'remuda_queue_wait_seconds_sum{model="m",device_class="cuda",lane="interactive"} 2.1',
+      'remuda_queue_wait_seconds_sum{model="m",device_class="cuda",lane="interactive"} 2',
+      'remuda_queue_wait_seconds_sum{model="m",device_class="cuda",lane="bulk"} 0.1',
       `remuda_run_seconds_sum{${place}} 0.25`,
       `remuda_batch_rows_sum{${place}} 6`,
       `remuda_rows_total{${place}} 6`,

@@ -43,8 +43,9 @@ export interface BatchFacts extends BatchPlace {
   model: string;
   version: string;
   deviceClass: string;
-  lane: string;
   units: readonly BatchUnit[];
+  /** Lane of each unit: rows of all lanes may share a batch. */
+  lanes: readonly string[];
   /** Unix milliseconds. */
   closedAt: number;
 }
@@ -66,10 +67,11 @@ export interface Observers {
 
 /** A batch has been closed: the waits of its units end. */
 export function observeClosed(batch: BatchFacts, { metrics, life }: Observers): void {
-  const { model, version, deviceClass: device_class, lane, units, closedAt } = batch;
-  for (const unit of units) {
-    metrics.queueWait.observe({ model, device_class, lane }, Math.max(0, closedAt - unit.acceptedAt) / 1000);
-  }
+  const { model, version, deviceClass: device_class, lanes, units, closedAt } = batch;
+  units.forEach((unit, index) => {
+    const partition = { model, device_class, lane: lanes[index] as string };
+    metrics.queueWait.observe(partition, Math.max(0, closedAt - unit.acceptedAt) / 1000);
+  });
   if (!life.enabled) return;
   const request_ids = unique(units.map((unit) => unit.requestId));
   const { batchId: batch_id, workerId: worker_id, device } = batch;
@@ -101,10 +103,11 @@ export function observeDone(batch: BatchFacts, times: BatchTimes, { metrics, lif
   if (life.enabled) logDone(batch, times, rows, life);
 }
 
-function observeUnits({ model, lane, units }: BatchFacts, times: BatchTimes, metrics: Metrics): void {
+function observeUnits({ model, lanes, units }: BatchFacts, times: BatchTimes, metrics: Metrics): void {
   times.outcomes.forEach((outcome, index) => {
     const unit = units[index];
     if (unit && outcome.kind === 'written') {
+      const lane = lanes[index] as string;
       metrics.requestSeconds.observe({ model, lane }, Math.max(0, times.doneAt - unit.acceptedAt) / 1000);
     }
     if (outcome.kind === 'dropped' && outcome.reason !== 'expired') {
