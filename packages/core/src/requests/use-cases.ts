@@ -24,6 +24,7 @@ import { getRequest } from './get-request.js';
 import { listRequests } from './list-requests.js';
 import { presentRequest } from './present-request.js';
 import { readResult } from './read-result.js';
+import { RowMeans } from './row-means.js';
 import { StoreGuard } from './store-guard.js';
 import type { RequestUseCases } from './submission.js';
 import { submitMany } from './submit-many.js';
@@ -132,6 +133,7 @@ function partsOf(deps: RequestUseCaseDeps) {
   const doorbell = new Doorbell({ redis, keys, onError, clock });
   const admission = new Admission({ redis, queues, maxQueueDepth, clock });
   const withdrawals = new Withdrawals({ store, queues, ready: () => guard.ready, logger, clock });
+  const rowMeans = new RowMeans();
   const gates = { admission, withdrawals, guard };
   const submitter = new RequestSubmitter({
     ...gates,
@@ -142,6 +144,7 @@ function partsOf(deps: RequestUseCaseDeps) {
     doorbell,
     metrics,
     life,
+    rowMeans,
     clock,
     resultTtlS,
   });
