@@ -62,7 +62,8 @@ export interface Prepared {
 }
 
 const NOTICES_NONE: string[] = [];
-const NO_WORKER = 'no live worker serves this model; it waits in the queue';
+/** While it waits, queue-outlook.ts says it anew. */
+export const NO_WORKER = 'no live worker serves this model; it waits in the queue';
 
 export class RequestSubmitter {
   readonly #deps: SubmitDeps;
