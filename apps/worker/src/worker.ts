@@ -17,6 +17,7 @@ import type { Logger } from '@remuda/core/observability/logger';
 import { createMetrics, type Metrics } from '@remuda/core/observability/metrics';
 import { sparseErrors } from '@remuda/core/observability/sparse-log';
 import { JobQueues } from '@remuda/core/queue/job-queue';
+import { Rerouter } from '@remuda/core/requests/reroute-requests';
 import { Sweeper } from '@remuda/core/requests/sweep-requests';
 import { Keys } from '@remuda/core/store/keys';
 import { closeRedis, connectRedis, type Redis, waitUntilReady } from '@remuda/core/store/redis';
@@ -143,7 +144,7 @@ export class Worker implements Service {
         this.#deployments,
         models,
         this.#liveness,
-        ...(this.#config.sweeper ? [this.#newSweeper()] : []),
+        ...(this.#config.sweeper ? [this.#newSweeper(), this.#newRerouter()] : []),
         ...(this.#config.steward ? [this.#steward] : []),
       ],
       (service, error) => this.#logger.error({ service, err: error }, 'did not stop cleanly'),
@@ -238,7 +239,15 @@ export class Worker implements Service {
   }
 
   #newSweeper(): Sweeper {
-    return new Sweeper({
+    return new Sweeper(this.#repairDeps());
+  }
+
+  #newRerouter(): Rerouter {
+    return new Rerouter(this.#repairDeps());
+  }
+
+  #repairDeps() {
+    return {
       redis: this.#redis,
       store: this.#store,
       queues: this.#queues,
@@ -246,7 +255,7 @@ export class Worker implements Service {
       metrics: this.#metrics,
       life: this.#life,
       onError: (error: Error) => this.#redisError(error),
-    });
+    };
   }
 
   #newLiveness(models: ModelHost): Liveness {

@@ -172,7 +172,8 @@ export const Route = z
     lane: Lane,
     reasons: z.array(z.string()).describe('Why, in the order the facts were used.'),
     candidates: z.array(RouteCandidate).optional(),
-    facts_age_ms: z.int().optional().describe('Age of the view of the fleet that was used.'),
+    facts_age_ms: z.int().optional().describe('Age of the oldest of these facts.'),
+    requested: z.string().optional().describe('The device class that the request itself asked for.'),
     version_reason: z.string().optional().describe('How the version was chosen.'),
     fallback_for: z
       .string()

@@ -2,11 +2,12 @@
  * The fleet as this process last saw it, at most two seconds old: what a request is routed by, without a question to
  * Redis. While Redis cannot be reached the last view stays.
  */
-import { DEVICE_CLASSES, type DeviceClass, type LoadedModel, type WorkerHeartbeat } from '@remuda/schemas';
+import type { DeviceClass, LoadedModel, WorkerHeartbeat } from '@remuda/schemas';
 import { type Clock, systemClock } from '../lifecycle/clock.js';
 import type { Service } from '../lifecycle/service.js';
 import type { Keys } from '../store/keys.js';
 import type { Redis } from '../store/redis.js';
+import { type ClassFacts, type ClassIndex, indexClasses } from './class-index.js';
 import { readFleet } from './heartbeats.js';
 import { Repeat } from './repeat.js';
 
@@ -21,14 +22,16 @@ export interface FleetViewOptions {
   everyMs?: number;
 }
 
-const NONE: ReadonlySet<DeviceClass> = new Set();
+const NOWHERE: ReadonlySet<DeviceClass> = new Set();
+const NO_CLASSES: readonly ClassFacts[] = [];
 
 export class FleetView implements Service {
   readonly name = 'fleet view';
   readonly #options: FleetViewOptions;
   readonly #repeat: Repeat;
   #workers: readonly WorkerHeartbeat[] = [];
-  #classes = new Map<string, ReadonlySet<DeviceClass>>();
+  #index: ClassIndex = new Map();
+  #live = new Map<string, ReadonlySet<DeviceClass>>();
   #refreshedAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: FleetViewOptions) {
@@ -49,9 +52,22 @@ export class FleetView implements Service {
     return this.#workers;
   }
 
-  /** Device classes on which a live worker that takes new work has the model (that version of it), or is loading it. */
+  /**
+   * Device classes on which a live worker that takes new work has the model (that version of it), is loading it, or
+   * loads it when a request asks for it.
+   */
   liveClasses(model: string, version?: string): ReadonlySet<DeviceClass> {
-    return this.#classes.get(version === undefined ? model : `${model}@${version}`) ?? NONE;
+    return this.#live.get(keyOf(model, version)) ?? NOWHERE;
+  }
+
+  /** What each of those classes offers, and those whose breakers are open. */
+  classFacts(model: string, version?: string): readonly ClassFacts[] {
+    return this.#index.get(keyOf(model, version)) ?? NO_CLASSES;
+  }
+
+  /** How old the view is, in milliseconds; Infinity before the first. */
+  get ageMs(): number {
+    return (this.#options.clock ?? systemClock).now() - this.#refreshedAt;
   }
 
   /**
@@ -81,24 +97,19 @@ export class FleetView implements Service {
     if (redis.status !== 'ready') return;
     this.#refreshedAt = (this.#options.clock ?? systemClock).now();
     this.#workers = await readFleet(redis, keys);
-    this.#classes = classesByModel(this.#workers);
+    this.#index = indexClasses(this.#workers);
+    this.#live = new Map([...this.#index].map(([key, classes]) => [key, liveIn(classes)]));
   }
 }
 
-/** By model, and by model@version. */
-function classesByModel(workers: readonly WorkerHeartbeat[]): Map<string, ReadonlySet<DeviceClass>> {
-  const found = new Map<string, Set<DeviceClass>>();
-  for (const worker of workers) {
-    if (worker.state === 'draining') continue;
-    for (const { model, version, state, device } of worker.models) {
-      const deviceClass = device.split(':')[0] as DeviceClass;
-      if ((state !== 'ready' && state !== 'loading') || !DEVICE_CLASSES.includes(deviceClass)) continue;
-      for (const key of [model, `${model}@${version}`]) {
-        const classes = found.get(key);
-        if (classes) classes.add(deviceClass);
-        else found.set(key, new Set([deviceClass]));
-      }
-    }
-  }
-  return found;
+function keyOf(model: string, version: string | undefined): string {
+  return version === undefined ? model : `${model}@${version}`;
+}
+
+function liveIn(classes: readonly ClassFacts[]): ReadonlySet<DeviceClass> {
+  return new Set(
+    classes
+      .filter(({ ready, coming, broken }) => ready + coming + broken > 0)
+      .map(({ deviceClass }) => deviceClass),
+  );
 }

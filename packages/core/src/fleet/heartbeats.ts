@@ -16,6 +16,7 @@ export const HEARTBEAT_EVERY_MS = 2_000;
 export const HEARTBEAT_TTL_MS = 10_000;
 /** Most workers that one reading looks at. */
 const MOST_WORKERS = 1_000;
+const WORKERS_PER_STEP = 20;
 
 export interface HeartbeatOptions {
   redis: Redis;
@@ -67,14 +68,22 @@ export class HeartbeatWriter implements Service {
   }
 }
 
-/** The heartbeats of all live workers, by id. Ids of dead ones are dropped from the list on the way. */
+/**
+ * The heartbeats of all live workers, by id. Ids of dead ones are dropped from the list on the way. Read in steps with
+ * a breath between: the heartbeats of a large fleet take longer to parse than a request should wait.
+ */
 export async function readFleet(redis: Redis, keys: Keys): Promise<WorkerHeartbeat[]> {
   const ids = await redis.zrevrange(keys.workers(), 0, MOST_WORKERS - 1);
-  const texts = await Promise.all(ids.map((id) => redis.get(keys.worker(id))));
-  const dead = ids.filter((_, i) => texts[i] === null);
+  const workers: WorkerHeartbeat[] = [];
+  const dead: string[] = [];
+  for (let from = 0; from < ids.length; from += WORKERS_PER_STEP) {
+    const step = ids.slice(from, from + WORKERS_PER_STEP);
+    const texts = await Promise.all(step.map((id) => redis.get(keys.worker(id))));
+    texts.forEach((text, i) => {
+      if (text === null) dead.push(step[i] as string);
+      else workers.push(JSON.parse(text) as WorkerHeartbeat);
+    });
+  }
   if (dead.length > 0) await redis.zrem(keys.workers(), ...dead);
-  return texts
-    .filter((text) => text !== null)
-    .map((text) => JSON.parse(text) as WorkerHeartbeat)
-    .sort((a, b) => (a.worker_id < b.worker_id ? -1 : 1));
+  return workers.sort((a, b) => (a.worker_id < b.worker_id ? -1 : 1));
 }

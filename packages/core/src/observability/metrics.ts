@@ -228,7 +228,7 @@ export const METRICS = {
   sweeperRepairs: {
     name: 'remuda_sweeper_repairs_total',
     kind: 'counter',
-    help: 'What the sweeper put right, by kind: job_added, expired, worker_lost.',
+    help: 'What the sweeper put right, by kind: job_added, expired, worker_lost, rerouted.',
     labels: ['kind'],
   },
   redisErrors: {

@@ -78,11 +78,13 @@ const NEVER_RUN = {
 /** The producer's side of one partition. */
 export class JobQueue {
   readonly #queue: Queue<JobTicket>;
+  readonly #redis: Redis;
 
   constructor(
     readonly partition: Partition,
     options: { redis: Redis; keyPrefix: string; onError(error: Error): void },
   ) {
+    this.#redis = options.redis;
     this.#queue = new Queue(queueName(partition), {
       connection: options.redis,
       prefix: queuePrefix(options.keyPrefix),
@@ -143,9 +145,44 @@ export class JobQueue {
     return times.length > 0 ? Math.min(...times) : null;
   }
 
+  /** Jobs that are taken before this one; null: it does not wait in line (a worker has it, or it is put off). */
+  position(requestId: string): Promise<number | null> {
+    return this.#redis.zrank(this.#queue.toKey('prioritized'), requestId);
+  }
+
+  /** Up to `count` jobs that no worker holds, next ones first. */
+  async waiting(count: number): Promise<QueuedJob[]> {
+    return queuedJobs(await this.#queue.getJobs(['prioritized', 'waiting', 'delayed'], 0, count - 1, true));
+  }
+
+  /** Up to `count` jobs whose worker has gone: it let their locks run out, and no other has put them back. */
+  async abandoned(count: number): Promise<QueuedJob[]> {
+    const active = queuedJobs(await this.#queue.getJobs(['active'], 0, count - 1, true));
+    const locks = await Promise.all(
+      active.map(({ requestId }) => this.#redis.exists(`${this.#queue.toKey(requestId)}:lock`)),
+    );
+    return active.filter((_, i) => locks[i] === 0);
+  }
+
   close(): Promise<void> {
     return this.#queue.close();
   }
+}
+
+/** A job as others than its worker see it. */
+export interface QueuedJob {
+  requestId: string;
+  /** Fencing token of the last attempt that took it up. */
+  token: number;
+}
+
+function queuedJobs(jobs: readonly (Job<JobTicket> | undefined)[]): QueuedJob[] {
+  // A job that went while the list was read has no data.
+  return jobs.flatMap((job) =>
+    job?.data?.requestId
+      ? [{ requestId: job.data.requestId, token: job.data.tokenBase + job.attemptsStarted }]
+      : [],
+  );
 }
 
 /** One taken-up job, as the worker app sees it. */

@@ -7,10 +7,11 @@
 import { RemudaError } from '../errors.js';
 import { type Clock, systemClock } from '../lifecycle/clock.js';
 import type { JobQueues } from '../queue/job-queue.js';
-import { type Partition, queueName } from '../queue/partitions.js';
+import type { Partition } from '../queue/partitions.js';
+import { QueueDepths } from '../queue/queue-depths.js';
 import type { Redis } from '../store/redis.js';
 
-/** How long an answer of Redis is good for. */
+/** How long an answer of Redis about its memory is good for. */
 const FRESH_MS = 1_000;
 /** Above this share of maxmemory nothing is accepted: acknowledgements and results need the rest. */
 const FULL_SHARE = 0.8;
@@ -23,17 +24,11 @@ export interface AdmissionOptions {
   clock?: Clock;
 }
 
-interface Depth {
-  waiting: number;
-  askedAt: number;
-  /** Resolves with whether it was answered. */
-  asking: Promise<boolean> | undefined;
-}
-
 export class Admission {
   readonly #options: AdmissionOptions;
   readonly #clock: Clock;
-  readonly #depths = new Map<string, Depth>();
+  /** Also what routes are chosen by. */
+  readonly depths: QueueDepths;
   #memoryAskedAt = 0;
   #fullAt: number | null = null;
   #stopping = false;
@@ -41,6 +36,7 @@ export class Admission {
   constructor(options: AdmissionOptions) {
     this.#options = options;
     this.#clock = options.clock ?? systemClock;
+    this.depths = new QueueDepths({ queues: options.queues, clock: this.#clock });
   }
 
   /** From now on everything is refused. */
@@ -54,20 +50,10 @@ export class Admission {
    */
   async admit(partition: Partition): Promise<void> {
     if (this.#stopping) throw new RemudaError('shutting_down', 'this server is stopping: ask another one');
-    const now = this.#clock.now();
-    this.#checkMemory(now);
-    const name = queueName(partition);
-    let depth = this.#depths.get(name);
-    if (!depth) {
-      depth = { waiting: 0, askedAt: 0, asking: undefined };
-      this.#depths.set(name, depth);
-    }
-    if (now - depth.askedAt >= FRESH_MS) {
-      const first = depth.askedAt === 0;
-      depth.asking ??= this.#askDepth(partition, depth);
-      // Not gone on without an answer: the store would be asked next, and two waits are too long for one caller.
-      if (first && !(await depth.asking)) throw unanswered();
-    }
+    this.#checkMemory(this.#clock.now());
+    const depth = await this.depths.first(partition);
+    // Not gone on without an answer: the store would be asked next, and two waits are too long for one caller.
+    if (!depth) throw unanswered();
     const { maxQueueDepth } = this.#options;
     if (depth.waiting >= maxQueueDepth) {
       throw new RemudaError(
@@ -76,20 +62,7 @@ export class Admission {
         { waiting: depth.waiting, limit: maxQueueDepth },
       );
     }
-    depth.waiting++;
-  }
-
-  async #askDepth(partition: Partition, depth: Depth): Promise<boolean> {
-    try {
-      depth.waiting = (await this.#options.queues.of(partition).depth()).waiting;
-      depth.askedAt = this.#clock.now();
-      return true;
-    } catch {
-      // Whether Redis is there is for the store to find out, a moment later, and to say.
-      return false;
-    } finally {
-      depth.asking = undefined;
-    }
+    this.depths.count(partition);
   }
 
   #checkMemory(now: number): void {

@@ -79,7 +79,7 @@ function resultOf(record: StoredRecord, status: TerminalStatus, items: RawItem[]
     metrics: only?.metrics ?? null,
     model_extra: only?.model_extra ?? {},
     route: document.route,
-    attempts: record.token,
+    attempts: record.token - record.tokensSkipped,
     created_at: iso(acceptedAt),
     started_at: startedAt === null ? null : iso(startedAt),
     finished_at: iso(finishedAt),

@@ -8,7 +8,6 @@
  */
 import type { DeviceClass, ModelSignature, RequestRecord, Route } from '@remuda/schemas';
 import { isTerminal } from '@remuda/schemas';
-import { routeRequest } from '../devices/route.js';
 import { RemudaError } from '../errors.js';
 import type { FleetView } from '../fleet/fleet-view.js';
 import type { Clock } from '../lifecycle/clock.js';
@@ -23,8 +22,11 @@ import type { Admission } from './admission.js';
 import type { Doorbell } from './doorbell.js';
 import { prepareRequest } from './prepare-request.js';
 import { presentRequest, recordOf } from './present-request.js';
+import { resolveRoute } from './resolve-route.js';
+import type { RowMeans } from './row-means.js';
 import type { StoreGuard } from './store-guard.js';
 import type { Submission } from './submission.js';
+import { rowsOf } from './validate-inputs.js';
 import type { Withdrawals } from './withdrawals.js';
 
 export interface Submitted {
@@ -39,7 +41,8 @@ export interface SubmitDeps {
   guard: StoreGuard;
   admission: Admission;
   withdrawals: Withdrawals;
-  fleet: Pick<FleetView, 'liveClasses' | 'catchUp'>;
+  fleet: Pick<FleetView, 'liveClasses' | 'classFacts' | 'ageMs' | 'catchUp'>;
+  rowMeans: RowMeans;
   resolver: Pick<ModelResolver, 'resolve' | 'isReady'>;
   doorbell: Pick<Doorbell, 'ring'>;
   metrics: Pick<Metrics, 'accepted' | 'payloadBytes'>;
@@ -59,7 +62,8 @@ export interface Prepared {
 }
 
 const NOTICES_NONE: string[] = [];
-const NO_WORKER = 'no live worker serves this model; it waits in the queue';
+/** While it waits, queue-outlook.ts says it anew. */
+export const NO_WORKER = 'no live worker serves this model; it waits in the queue';
 
 export class RequestSubmitter {
   readonly #deps: SubmitDeps;
@@ -102,13 +106,17 @@ export class RequestSubmitter {
   }
 
   #resolveRoute(
-    { options, lane }: Submission,
-    { model, affinity, version }: ModelSignature,
+    { options, lane, items }: Submission,
+    signature: ModelSignature,
   ): { route: Route; partition: Partition; notices: string[] } {
-    const liveClasses = this.#deps.fleet.liveClasses(model, version);
-    const route = routeRequest({ requested: options.device, affinity, liveClasses, lane });
+    const { fleet, admission, rowMeans, clock } = this.#deps;
+    const { model, affinity, version } = signature;
+    const rows = items.reduce((sum, { tensors }) => sum + rowsOf(tensors, signature), 0);
+    const question = { model, version, requested: options.device, affinity, lane, rows };
+    const route = resolveRoute(question, { fleet, depths: admission.depths, rowMeans, clock });
+    rowMeans.count(model, rows);
     const deviceClass = route.device_class as DeviceClass;
-    const notices = liveClasses.has(deviceClass) ? NOTICES_NONE : [NO_WORKER];
+    const notices = fleet.liveClasses(model, version).has(deviceClass) ? NOTICES_NONE : [NO_WORKER];
     return { route, partition: { model, deviceClass, lane }, notices };
   }
 

@@ -23,7 +23,9 @@ import { Doorbell } from './doorbell.js';
 import { getRequest } from './get-request.js';
 import { listRequests } from './list-requests.js';
 import { presentRequest } from './present-request.js';
+import { queueOutlook, withOutlook } from './queue-outlook.js';
 import { readResult } from './read-result.js';
+import { RowMeans } from './row-means.js';
 import { StoreGuard } from './store-guard.js';
 import type { RequestUseCases } from './submission.js';
 import { submitMany } from './submit-many.js';
@@ -96,7 +98,11 @@ export function createRequestUseCases(deps: RequestUseCaseDeps): RequestUseCaseS
     signatureOf: async (model, version) => (await resolver.resolve({ model, version })).signature,
     submit: (submission) => submitter.submit(submission),
     submitMany: (submissions) => submitMany(submissions, { submitter, store, queues, guard }),
-    get: async (requestId) => presentRequest(await read(requestId), now()),
+    async get(requestId) {
+      const record = await read(requestId);
+      const outlook = await guard.run(() => queueOutlook(record, parts.outlook));
+      return withOutlook(presentRequest(record, now()), outlook);
+    },
     waitFor: async (requestId, ms, signal) =>
       presentRequest(await waiters.waitFor(requestId, ms, signal), now()),
     async result(requestId) {
@@ -132,6 +138,7 @@ function partsOf(deps: RequestUseCaseDeps) {
   const doorbell = new Doorbell({ redis, keys, onError, clock });
   const admission = new Admission({ redis, queues, maxQueueDepth, clock });
   const withdrawals = new Withdrawals({ store, queues, ready: () => guard.ready, logger, clock });
+  const rowMeans = new RowMeans();
   const gates = { admission, withdrawals, guard };
   const submitter = new RequestSubmitter({
     ...gates,
@@ -142,13 +149,15 @@ function partsOf(deps: RequestUseCaseDeps) {
     doorbell,
     metrics,
     life,
+    rowMeans,
     clock,
     resultTtlS,
   });
   const read = (requestId: string) => getRequest(requestId, { store, guard });
   const waiters = new RequestWaiters({ subscriber, keys, read, metrics, clock, onError });
   const models = { catalogue, deployments, resolver };
-  return { store, queues, guard, fleet, ...models, admission, withdrawals, submitter, waiters };
+  const outlook = { queues, fleet, depths: admission.depths, rowMeans, clock };
+  return { store, queues, guard, fleet, ...models, admission, withdrawals, submitter, waiters, outlook };
 }
 
 function lifeOf(

@@ -110,6 +110,11 @@ export class Keys {
     return `${this.space.prefix}:sweeper`;
   }
 
+  /** String with a time to live: who moves requests away from classes that have no worker any more. */
+  rerouterLease(): string {
+    return `${this.space.prefix}:rerouter`;
+  }
+
   /** The hash tag, with prefix, that all keys of a request share; scripts build payload and outcome keys from it. */
   tagOf(requestId: string): string {
     return this.#tagged(this.shardOf(requestId));

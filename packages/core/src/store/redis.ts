@@ -106,6 +106,7 @@ const SCRIPTS = {
   writeOutcomes: ['ending.lua', 'write-outcomes-N.lua'],
   endRequest: ['ending.lua', 'end-request-2.lua'],
   countRescue: ['count-rescue-1.lua'],
+  rerouteRequest: ['reroute-request-1.lua'],
   saveDeployment: ['save-deployment-3.lua'],
   saveServing: ['save-serving-2.lua'],
 } as const;

@@ -5,7 +5,7 @@
  *
  * Field by field what lies in Redis: scripts/accept-request-N.lua and stored-record.ts. Next: queue/job-queue.ts.
  */
-import type { ItemError, TerminalStatus } from '@remuda/schemas';
+import type { ItemError, Route, TerminalStatus } from '@remuda/schemas';
 import type { BatchUnit } from '../inference/runner-protocol.js';
 import type { Keys } from './keys.js';
 import type { Claim, UnitWrite, WriteVerdict } from './outcome.js';
@@ -344,6 +344,25 @@ export class RequestStore {
   /** Counts how often the sweeper has put a lost job back; 0: the record is gone. */
   async countRescue(requestId: string): Promise<number> {
     return (await callScript(this.#redis, 'countRescue', [this.keys.record(requestId)], [])) as number;
+  }
+
+  /**
+   * Gives a request another route, unless a worker has begun to run it; from then on whoever holds a job of the old
+   * route is fenced. `abandoned`: also where it has begun, since its worker is known to have gone.
+   */
+  async reroute(
+    { requestId, nonce }: Pick<StoredRecord, 'requestId' | 'nonce'>,
+    route: Route,
+    heldToken: number,
+    abandoned: boolean,
+  ): Promise<'moved' | 'refused'> {
+    const reply = await callScript(
+      this.#redis,
+      'rerouteRequest',
+      [this.keys.record(requestId)],
+      [nonce, JSON.stringify(route), heldToken, abandoned ? 1 : 0],
+    );
+    return reply === 1 ? 'moved' : 'refused';
   }
 
   #byShard<T>(

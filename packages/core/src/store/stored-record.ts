@@ -36,6 +36,8 @@ export interface StoredRecord {
   itemsDone: number;
   /** The token of the attempt that holds it, 0 before the first. */
   token: number;
+  /** Tokens that no attempt had: a re-route leaves some out, so that whoever held the old job is fenced. */
+  tokensSkipped: number;
   acceptedAt: number;
   startedAt: number | null;
   finishedAt: number | null;
@@ -62,18 +64,24 @@ export const RECORD_FIELDS = [
   'dl',
   'ttl',
   'err',
+  'route',
+  'skip',
 ] as const;
 
 /** Fields of the hash as a record; null where there is none. */
 export function readStoredRecord(requestId: string, fields: readonly (string | null)[]): StoredRecord | null {
-  const [doc, status, nonce, n, ok, done, token, at, start, fin, exp, deadline, ttl, err] = fields;
+  const [doc, status, nonce, n, ok, done, token, at, start, fin, exp, deadline, ttl, err, route, skip] =
+    fields;
   if (!doc || !status) return null;
   const items = Number(n);
   const finished = fin !== null;
   const single = items === 1;
+  const document = JSON.parse(doc) as RequestDocument;
+  // A request that was moved to another class has its new route beside the document, which is written once.
+  if (route) document.route = JSON.parse(route) as Route;
   return {
     requestId,
-    document: JSON.parse(doc) as RequestDocument,
+    document,
     status: status as RequestStatus,
     nonce: nonce ?? '',
     items,
@@ -81,6 +89,7 @@ export function readStoredRecord(requestId: string, fields: readonly (string | n
     itemsOk: single ? Number(status === 'succeeded') : Number(ok ?? 0),
     itemsDone: single ? Number(finished) : Number(done ?? 0),
     token: Number(token ?? 0),
+    tokensSkipped: Number(skip ?? 0),
     acceptedAt: Number(at),
     startedAt: start ? Number(start) : null,
     finishedAt: finished ? Number(fin) : null,
