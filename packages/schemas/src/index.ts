@@ -10,6 +10,7 @@ export * from './inference-request.js';
 export * from './inference-result.js';
 export * from './json-text.js';
 export * from './model.js';
+export * from './model-source.js';
 export * from './tensor.js';
 export * from './tensor-codec.js';
 export * from './violation.js';

@@ -7,7 +7,7 @@
  */
 import { createHash } from 'node:crypto';
 import { readdir, readFile, stat } from 'node:fs/promises';
-import { isAbsolute, join, relative, resolve } from 'node:path';
+import { dirname, isAbsolute, join, relative, resolve } from 'node:path';
 import { type HarnessConfig, ModelName } from '@remuda/schemas';
 import { ModelLoadError, RemudaError } from '../errors.js';
 import type { ModelSource } from '../harness/harness.js';
@@ -102,8 +102,23 @@ export function toModelSource(model: RepositoryModel, version: string, device: s
   return { modelId: `${name}@${version}`, model: name, version, digest, folder, config, device };
 }
 
-async function scanModel(root: string, name: string, hashes: FileHashes): Promise<RepositoryModel> {
-  const scan = new ModelScan(root, name, hashes);
+/** One model, wherever its folder is. Faults are in `problems`, as in a repository. */
+export function scanModelFolder(
+  folder: string,
+  name: string,
+  hashes = sharedHashes,
+): Promise<RepositoryModel> {
+  const path = resolve(folder);
+  return scanModel(dirname(path), name, hashes, path);
+}
+
+async function scanModel(
+  root: string,
+  name: string,
+  hashes: FileHashes,
+  folder = join(root, name),
+): Promise<RepositoryModel> {
+  const scan = new ModelScan(root, name, folder, hashes);
   await scan.run().catch((error: unknown) => {
     const reason = error instanceof Error ? error.message : String(error);
     scan.report('unreadable', scan.model.folder, `cannot be read: ${reason}`);
@@ -117,10 +132,9 @@ class ModelScan {
   readonly #root: string;
   readonly #hashes: FileHashes;
 
-  constructor(root: string, name: string, hashes: FileHashes) {
+  constructor(root: string, name: string, folder: string, hashes: FileHashes) {
     this.#root = root;
     this.#hashes = hashes;
-    const folder = join(root, name);
     this.model = { name, folder, config: null, versions: [], defaultVersion: null, problems: [] };
   }
 
