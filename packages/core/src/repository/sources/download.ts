@@ -98,14 +98,18 @@ class Download {
   async #attempt(): Promise<void> {
     const file = this.#file;
     const begun = await this.#begun();
-    // Empty files too: nothing has to be asked for.
-    if (file.sha256 !== null && begun.offset === file.size) return this.#touch();
-    const opened = await file.open(begun, this.#options.signal);
+    // All has come already, or the file is empty: nothing has to be asked for.
+    if (file.sha256 !== null && begun.offset === file.size) return this.#adopt();
+    const { signal } = this.#options;
+    const opened = await file.open(begun, signal);
+    const close = (): void => opened.close();
+    signal.addEventListener('abort', close);
     try {
       await this.#checkOpened(opened);
       await this.#write(opened);
     } finally {
-      opened.close();
+      signal.removeEventListener('abort', close);
+      close();
     }
   }
 
@@ -185,9 +189,10 @@ class Download {
     );
   }
 
-  async #touch(): Promise<void> {
+  async #adopt(): Promise<void> {
     const handle = await onDisk(this.#target.partial, () => openForWriting(this.#target.partial));
-    await handle.close();
+    // Who wrote it may have died before it was on the disk.
+    await handle.sync().finally(() => handle.close());
     this.#resumed = true;
     this.#options.onBytes(this.#file.size ?? 0, this.#file.size);
   }

@@ -129,7 +129,9 @@ function opened(url: string, { response, close }: HttpAnswer, offset: number, to
   const { headers, status } = response;
   if (offset === 0 && status !== 200)
     throw unavailable(`${shownUrl(url)}: the server answered ${status} to a call for the whole file`);
-  const told = offset === 0 ? headers.get('content-length') : total;
+  // A body that is packed in spite of what was asked comes unpacked: its length says nothing.
+  const whole = headers.has('content-encoding') ? null : headers.get('content-length');
+  const told = offset === 0 ? whole : total;
   return {
     offset,
     total: told && /^\d+$/.test(told) ? Number(told) : null,

@@ -25,7 +25,7 @@ export class S3Server {
   readonly #folder: string;
   readonly #wire: Server;
   readonly #client: S3Client;
-  readonly #cuts: number[] = [];
+  readonly #cuts: Array<{ bytes: number; onStall?: () => void }> = [];
   /** The first lines of the requests, and their Range headers, in the order in which they came. */
   readonly requests: Array<{ line: string; range: string | undefined }> = [];
 
@@ -67,7 +67,12 @@ export class S3Server {
 
   /** Cuts the connection of the next long answer after so many bytes of it. */
   cutAfter(bytes: number): void {
-    this.#cuts.push(bytes);
+    this.#cuts.push({ bytes });
+  }
+
+  /** Lets the next long answer stand still after so many bytes of it. */
+  stallAfter(bytes: number, onStall: () => void): void {
+    this.#cuts.push({ bytes, onStall });
   }
 
   async stop(): Promise<void> {
@@ -91,8 +96,13 @@ export class S3Server {
       sent += bytes.length;
       const cut = this.#cuts[0];
       near.write(bytes);
-      if (cut === undefined || sent < cut) return;
+      if (cut === undefined || sent < cut.bytes) return;
       this.#cuts.shift();
+      if (cut.onStall) {
+        far.pause();
+        cut.onStall();
+        return;
+      }
       // Ended, not destroyed: what was sent arrives, and is too short.
       near.end();
       far.destroy();

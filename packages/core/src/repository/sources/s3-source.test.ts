@@ -164,6 +164,25 @@ describe('a transfer that breaks', () => {
   });
 });
 
+describe('a server that stalls', () => {
+  it('is left after a while and asked for the rest', async () => {
+    await publish(model);
+    server.stallAfter(MB, () => undefined);
+    await cache({ stallMs: 300 }).sync('m', spec);
+    expect(ofWeights()).toEqual([undefined, expect.stringMatching(/^bytes=[1-9]\d{4,}-$/)]);
+    expect((await cached('1/model.onnx')).equals(weights)).toBe(true);
+  });
+
+  it('is not waited for when the caller has had enough', async () => {
+    await publish(model);
+    const stop = new AbortController();
+    server.stallAfter(MB, () => stop.abort(new Error('the worker stops')));
+    const sync = cache({ stallMs: 3_600_000 }).sync('m', spec, { signal: stop.signal });
+    await expect(sync).rejects.toThrow('the worker stops');
+    expect(await seen()).toEqual([]);
+  });
+});
+
 describe('what cannot be read', () => {
   it('is told with what to do', async () => {
     expect(await failure()).toContain(`${prefix}/ is empty; check bucket and prefix`);
