@@ -100,16 +100,12 @@ class Download {
     const begun = await this.#begun();
     // All has come already, or the file is empty: nothing has to be asked for.
     if (file.sha256 !== null && begun.offset === file.size) return this.#adopt();
-    const { signal } = this.#options;
-    const opened = await file.open(begun, signal);
-    const close = (): void => opened.close();
-    signal.addEventListener('abort', close);
+    const opened = await file.open(begun, this.#options.signal);
     try {
       await this.#checkOpened(opened);
       await this.#write(opened);
     } finally {
-      signal.removeEventListener('abort', close);
-      close();
+      opened.close();
     }
   }
 

@@ -27,6 +27,8 @@ export class FileServer {
   readonly faults = new Map<string, Fault[]>();
   /** False: answers every request with the whole file. */
   ranges = true;
+  /** False: answers come without an ETag. */
+  tellsEtag = true;
   /** False: answers come without a Content-Length. */
   tellsSize = true;
   /** Called when an answer has stalled with its bytes sent. */
@@ -88,7 +90,7 @@ export class FileServer {
     }
     const body = file.subarray(first);
     response.writeHead(first > 0 ? 206 : 200, {
-      etag,
+      ...(this.tellsEtag ? { etag } : {}),
       ...(this.tellsSize ? { 'content-length': body.length } : {}),
       ...(first > 0 ? { 'content-range': `bytes ${first}-${file.length - 1}/${file.length}` } : {}),
     });

@@ -232,6 +232,27 @@ describe('a transfer that breaks', () => {
     expect((await cached('1/model.onnx')).equals(weights)).toBe(true);
   });
 
+  it('and goes on in another state of the file, which no ETag tells, is fetched whole', async () => {
+    const spec = publish(model);
+    server.tellsEtag = false;
+    server.files.set(PATH, Buffer.from(weights).fill(1));
+    server.faults.set(PATH, [{ kind: 'break', afterBytes: MB }]);
+    await failure(spec, { attempts: 1 });
+    server.files.set(PATH, weights);
+    await cache().sync('m', spec);
+    expect(server.seen(PATH).map(({ status }) => status)).toEqual([200, 206, 200]);
+    expect((await cached('1/model.onnx')).equals(weights)).toBe(true);
+  });
+
+  it('leaves nothing in a version that the source has taken out of it meanwhile', async () => {
+    const spec = publish({ '1/wrong.txt': 'x', ...model });
+    server.faults.set(PATH, [{ kind: 'break', afterBytes: MB }]);
+    await failure(spec, { attempts: 1, concurrency: 1 });
+    publish(model);
+    await cache().sync('m', spec);
+    expect((await readdir(join(folder, 'm/1'))).sort()).toEqual(['labels.txt', 'model.onnx']);
+  });
+
   it('for good is told with the address and the place, and the next sync goes on there', async () => {
     const spec = publish(model);
     server.faults.set(PATH, [
