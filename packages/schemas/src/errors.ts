@@ -138,6 +138,17 @@ export const ERROR_CATALOGUE = {
     retryable: true,
     sentence: 'Every worker that took the request was lost before it could finish it.',
   },
+  // Fetching a model from its source
+  source_unavailable: {
+    status: 502,
+    retryable: true,
+    sentence: "The model's source cannot be reached, or stopped answering.",
+  },
+  source_invalid: {
+    status: 422,
+    retryable: false,
+    sentence: "What the model's source holds is not what was promised, or not a model.",
+  },
 } as const satisfies Record<string, CatalogueEntry>;
 
 export type ErrorCode = keyof typeof ERROR_CATALOGUE;

@@ -13,6 +13,7 @@ export * from './inference-result.js';
 export * from './json-text.js';
 export * from './model.js';
 export * from './model-deployment.js';
+export * from './model-source.js';
 export * from './model-versions.js';
 export * from './tensor.js';
 export * from './tensor-codec.js';

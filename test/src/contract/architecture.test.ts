@@ -37,10 +37,13 @@ function importsOf(text: string): string[] {
 
 const files = PROJECTS.flatMap(sources);
 
+/** Static imports, types and `import('…')`. */
 function importers(packageName: string): string[] {
   return files
-    .filter(({ imports }) =>
-      imports.some((from) => from === packageName || from.startsWith(`${packageName}/`)),
+    .filter(
+      ({ imports, text }) =>
+        imports.some((from) => from === packageName || from.startsWith(`${packageName}/`)) ||
+        text.includes(`import('${packageName}'`),
     )
     .map(({ path }) => path)
     .sort();
@@ -92,6 +95,7 @@ describe('one third-party package, one home', () => {
     pino: /^packages\/core\/src\/observability\/logger\.ts$/,
     'prom-client': /^packages\/core\/src\/observability\/metrics\.ts$/,
     nanoid: /^packages\/core\/src\/ids\.ts$/,
+    '@aws-sdk/client-s3': /^packages\/core\/src\/repository\/sources\/s3-client\.ts$/,
     yaml: /^packages\/core\/src\/repository\//,
     fastify: /^apps\/producer-api\/src\//,
     commander: /^apps\/cli\/src\//,
@@ -121,6 +125,13 @@ describe('core thinks and does not act', () => {
   it('ends no process but a runner, which is one of its own', () => {
     const enders = core.filter((file) => /process\.exit\(/.test(code(file))).map(({ path }) => path);
     expect(enders.filter((path) => !path.startsWith('packages/core/src/inference/'))).toEqual([]);
+  });
+
+  it('loads the S3 SDK only when an S3 source is read', () => {
+    const atStart = core.filter(({ text }) =>
+      importsOf(text.replace(/import type [^;]*;/g, '')).includes('@aws-sdk/client-s3'),
+    );
+    expect(atStart.map(({ path }) => path)).toEqual([]);
   });
 
   it('serves no HTTP and has no root barrel', () => {
