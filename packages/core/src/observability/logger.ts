@@ -67,7 +67,9 @@ export const silentLogger: Logger = {
 function standardOutput(): LogDestination {
   // Above what the buffer passes on, so that only flush() and the exit write.
   const minLength = 16_000;
-  const buffer = new LineBuffer(pino.destination({ dest: 1, sync: false, minLength }));
+  // flush() does nothing while a write is under way: without another the last lines would stay until the next ones come.
+  const periodicFlush = 1_000;
+  const buffer = new LineBuffer(pino.destination({ dest: 1, sync: false, minLength, periodicFlush }));
   process.prependListener('exit', () => buffer.handOver());
   return buffer;
 }
