@@ -75,10 +75,10 @@ describe('an InferenceRequest', () => {
     ],
     [
       'ids and versions of another form',
-      { inputs: {}, request_id: '1 2', version: 'v2', webhook: 'here' },
+      { inputs: {}, request_id: '1 2', version: 'V2', webhook: 'here' },
       [
         'request_id | a letter, then up to 127 letters, digits, "_" or "-" | "1 2"',
-        'version | a version number | "v2"',
+        'version | a version number or an alias | "V2"',
         'webhook | a valid url | "here"',
       ],
     ],
