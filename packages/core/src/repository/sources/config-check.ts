@@ -2,6 +2,7 @@
 
 import { CONFIG_FILE } from '../manifests.js';
 import { parseModelConfig } from '../model-config.js';
+import { modelFilesOf } from '../model-file.js';
 import { invalid, versionsOf } from './source-files.js';
 
 /**
@@ -16,9 +17,13 @@ export function checkConfig(text: string, paths: readonly string[], model: strin
     );
     throw invalid(`the source of ${model}: ${faults.join('; ')}`, { faults });
   }
-  const { harness, model_path: modelPath } = parsed.config;
+  const { harness } = parsed.config;
+  const models = modelFilesOf(parsed.config);
   const own = harness.startsWith('./') ? [harness.slice(2)] : [];
-  const needed = [...own, ...versionsOf(paths).map((version) => `${version}/${modelPath}`)];
+  const needed = [
+    ...own,
+    ...versionsOf(paths).flatMap((version) => models.map((file) => `${version}/${file}`)),
+  ];
   const missing = needed.find((path) => !paths.includes(path));
   if (missing !== undefined)
     throw invalid(`the source of ${model} has no ${missing}, which ${CONFIG_FILE} names; publish it too`);

@@ -125,6 +125,23 @@ describe('a manifest', () => {
     expect(await seen()).toEqual([['m', ['1', '2'], []]]);
   });
 
+  it('may change, add and withdraw golden cases of a version, which are not what it is', async () => {
+    const before = { '1/golden/a.json': '1', '1/golden/b.json': '1', 'golden/c.json': '1', ...model };
+    await cache().sync('m', publish(before));
+    const spec = publish({ '1/golden/a.json': '2', '1/golden/d.json': '2', ...model });
+    const { changed } = await cache().sync('m', spec);
+    expect(changed.sort()).toEqual([
+      '1/golden/a.json',
+      '1/golden/b.json',
+      '1/golden/d.json',
+      'golden/c.json',
+    ]);
+    expect((await readdir(join(folder, 'm/1/golden'))).sort()).toEqual(['a.json', 'd.json']);
+    expect((await cached('1/golden/a.json')).toString()).toBe('2');
+    expect(server.seen(PATH)).toHaveLength(1);
+    expect(await cache().sync('m', spec)).toMatchObject({ changed: [] });
+  });
+
   it('may give a file an address of its own', async () => {
     const spec = publish(model, { '1/model.onnx': { url: '../blobs/w' } });
     server.files.set('/blobs/w', weights);

@@ -2,7 +2,7 @@
  * Brings models from their sources into one folder that is laid out as a model repository. A version appears whole
  * and checked, and never changes afterwards; a sync that fails leaves what was there as it was.
  */
-import { mkdir, readFile } from 'node:fs/promises';
+import { mkdir, readFile, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { type LocalSource, ModelName, ModelSourceSpec } from '@remuda/schemas';
 import { ModelLoadError, RemudaError } from '../../errors.js';
@@ -16,7 +16,7 @@ import type { Fetch, Secrets } from './http-requests.js';
 import { listHttpSource } from './http-source.js';
 import { Patience, type PatienceOptions } from './patience.js';
 import { listS3Source } from './s3-source.js';
-import { type SourceFile, versionOf, versionsOf } from './source-files.js';
+import { isFixed, type SourceFile, versionOf, versionsOf } from './source-files.js';
 import { StagedFiles, type SyncProgress } from './staged-files.js';
 import { staleVersions, type WantedFile } from './version-check.js';
 
@@ -43,7 +43,7 @@ export interface SyncResult {
   folder: string;
   /** Versions that the source has, lowest first. */
   versions: string[];
-  /** Versions that are new or mended, and other files that were replaced. */
+  /** Versions that are new or mended; other files (model.yaml, 1/golden/a.json) that were replaced or removed. */
   changed: string[];
 }
 
@@ -148,19 +148,24 @@ export class SourceCache {
 
     await stage(files.filter((file) => file.path !== CONFIG_FILE && file.sha256 === null));
     const stale = staleVersions({ model, folder, wanted, local, recorded: record.files });
-    const isNeeded = ({ path }: SourceFile): boolean => {
-      const version = versionOf(path);
-      return version === null ? wanted.get(path)?.sha256 !== local.get(path) : stale.has(version);
-    };
-    const needed = files.filter(isNeeded);
+    const isStale = ({ path }: SourceFile): boolean => stale.has(versionOf(path) ?? '');
+    const isOther = (file: SourceFile): boolean =>
+      !isStale(file) && !isFixed(file.path) && wanted.get(file.path)?.sha256 !== local.get(file.path);
+    const needed = files.filter((file) => isStale(file) || isOther(file));
     await stage(needed);
 
+    const single = needed.filter(isOther).map((file) => file.path);
+    const gone = withdrawn(wanted, record).filter((path) => local.has(path));
     await record.write(recordOf(files, wanted, record));
-    const paths = needed.map((file) => file.path);
-    if (paths.length > 0) await staged.publish(paths, folder);
+    if (needed.length > 0)
+      await staged.publish(
+        needed.map((file) => file.path),
+        { files: single, versions: [...stale] },
+        folder,
+      );
+    for (const path of gone) await rm(join(folder, path), { force: true });
     await staged.clear();
-    const changed = [...versionsOf(paths), ...paths.filter((path) => versionOf(path) === null)];
-    return { folder, versions: versionsOf(wanted.keys()), changed };
+    return { folder, versions: versionsOf(wanted.keys()), changed: [...stale, ...single, ...gone] };
   }
 
   /** sha256 by path of what the cache has of the model. */
@@ -180,6 +185,14 @@ interface Sync {
   record: FetchRecord;
   staged: StagedFiles;
   signal: AbortSignal;
+}
+
+/** Files that came from the source, may change, and are no longer there; such as a golden case that was wrong. */
+function withdrawn(wanted: ReadonlyMap<string, WantedFile>, record: FetchRecord): string[] {
+  const listed = new Set<string | null>([null, ...versionsOf(wanted.keys())]);
+  return [...record.files.keys()].filter(
+    (path) => !wanted.has(path) && !isFixed(path) && listed.has(versionOf(path)),
+  );
 }
 
 /** What is wanted now; versions that have left the source keep their entries, as they keep their folders. */

@@ -3,6 +3,7 @@
  * kinds (http-source, s3-source) know their protocol and nothing of the disk; download.ts knows the disk alone.
  */
 import { RemudaError } from '../../errors.js';
+import { isIdentityFile } from '../version-digest.js';
 
 export interface SourceFile {
   /** Relative to the model folder, with "/". */
@@ -42,6 +43,12 @@ const VERSION_PATH = /^([1-9]\d{0,8})\//;
 /** "2" of 2/model.onnx; null: the file belongs to all versions. */
 export function versionOf(path: string): string | null {
   return VERSION_PATH.exec(path)?.[1] ?? null;
+}
+
+/** Whether the file is what its version is: it never changes. Golden cases may, and what belongs to all versions. */
+export function isFixed(path: string): boolean {
+  const version = versionOf(path);
+  return version !== null && isIdentityFile(path.slice(version.length + 1));
 }
 
 /** The versions that the paths belong to, lowest first. */

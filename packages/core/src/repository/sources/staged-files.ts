@@ -9,7 +9,7 @@ import { CONFIG_FILE } from '../manifests.js';
 import { type Downloaded, download, hashOf } from './download.js';
 import { FetchRecord } from './fetch-record.js';
 import type { Patience } from './patience.js';
-import { type SourceFile, versionOf } from './source-files.js';
+import type { SourceFile } from './source-files.js';
 
 export interface SyncProgress {
   model: string;
@@ -74,16 +74,22 @@ export class StagedFiles {
     return found;
   }
 
-  /** Moves what was staged of these paths to the model's folder. */
-  async publish(paths: readonly string[], modelFolder: string): Promise<void> {
+  /**
+   * Moves what was staged to the model's folder.
+   * @param files those that are moved one by one
+   * @param versions those that are moved as whole folders
+   */
+  async publish(
+    paths: readonly string[],
+    { files, versions }: { files: readonly string[]; versions: readonly string[] },
+    modelFolder: string,
+  ): Promise<void> {
     await this.#keepOnly(paths);
     await syncFolders(this.#staged);
     if (!(await exists(modelFolder))) {
       await rename(this.#staged, modelFolder);
     } else {
-      const shared = paths.filter((path) => versionOf(path) === null);
-      for (const path of inOrder(shared)) await this.#publishFile(path, modelFolder);
-      const versions = new Set(paths.map(versionOf).filter((version) => version !== null));
+      for (const path of inOrder(files)) await this.#publishFile(path, modelFolder);
       for (const version of versions) await this.#publishVersion(version, modelFolder);
       await syncFolder(modelFolder);
     }

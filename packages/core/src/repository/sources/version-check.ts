@@ -4,7 +4,7 @@
  */
 import type { RemudaError } from '../../errors.js';
 import type { RecordedFile } from './fetch-record.js';
-import { invalid, versionOf, versionsOf } from './source-files.js';
+import { invalid, isFixed, versionOf, versionsOf } from './source-files.js';
 
 export interface WantedFile {
   /** null only before the file has come. */
@@ -53,9 +53,8 @@ function filesOf<T>(
   version: string,
   sha256: (file: T) => string | null,
 ): Map<string, string | null> {
-  return new Map(
-    [...files].filter(([path]) => versionOf(path) === version).map(([path, file]) => [path, sha256(file)]),
-  );
+  const own = [...files].filter(([path]) => isFixed(path) && versionOf(path) === version);
+  return new Map(own.map(([path, file]) => [path, sha256(file)]));
 }
 
 function firstDifference(
