@@ -7,6 +7,7 @@ import { cpus } from 'node:os';
 import { parseArgs } from 'node:util';
 import { drain, images, live } from './parts/classifier.js';
 import { idle } from './parts/idle.js';
+import { loadCycles } from './parts/load-cycles.js';
 import { overhead } from './parts/overhead.js';
 import type { PartContext } from './parts/part.js';
 import { recogniser, scale } from './parts/recogniser.js';
@@ -22,6 +23,7 @@ const PARTS = {
   overhead: { key: 'overhead', run: overhead },
   idle: { key: 'idle_latency', run: idle },
   scale: { key: 'scale', run: scale },
+  'load-cycles': { key: 'load_cycles', run: loadCycles },
 } as const satisfies Record<string, { key: keyof Report; run(context: PartContext): Promise<unknown> }>;
 type PartName = keyof typeof PARTS;
 

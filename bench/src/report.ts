@@ -1,6 +1,7 @@
 /** The figures of a run against what the project wants to reach: one object for machines, one table for people. */
 import Table from 'cli-table3';
 import type { IdleFigures } from './parts/idle.js';
+import type { LoadCycleFigures } from './parts/load-cycles.js';
 import type { OverheadFigures } from './parts/overhead.js';
 import type { ScaleFigures } from './parts/recogniser.js';
 import type { ThroughputFigures } from './parts/throughput.js';
@@ -14,6 +15,7 @@ export interface Report {
   overhead?: OverheadFigures;
   idle_latency?: IdleFigures;
   scale?: ScaleFigures;
+  load_cycles?: LoadCycleFigures;
   ledger: LedgerCount;
 }
 
@@ -24,6 +26,8 @@ const THROUGHPUT_TARGETS = { drain: 0.85, live: 0.6, images: 0.85, recogniser: 0
 const MOST_OVERHEAD = 2.5;
 const MOST_IDLE_P50_MS = 8;
 const LEAST_SCALE = 1.8;
+/** Memory after the last load cycle, against that after the third. */
+const MOST_CYCLE_GROWTH = 1.05;
 
 export function reportTable(report: Report): string {
   const table = new Table({
@@ -34,7 +38,7 @@ export function reportTable(report: Report): string {
   return table.toString();
 }
 
-function rowsOf({ overhead, idle_latency, scale, ledger, ...rest }: Report): Row[] {
+function rowsOf({ overhead, idle_latency, scale, load_cycles, ledger, ...rest }: Report): Row[] {
   const rows: Row[] = [];
   for (const [name, target] of Object.entries(THROUGHPUT_TARGETS)) {
     const figures = rest[name as keyof typeof THROUGHPUT_TARGETS];
@@ -46,6 +50,7 @@ function rowsOf({ overhead, idle_latency, scale, ledger, ...rest }: Report): Row
     const measured = `${scale.one} rows/s with one worker, ${scale.two} with two: ${scale.ratio} ×`;
     rows.push(['scale', measured, `≥ ${LEAST_SCALE} ×`, mark(scale.ratio >= LEAST_SCALE)]);
   }
+  if (load_cycles) rows.push(loadCyclesRow(load_cycles));
   const { accepted, terminal, lost, doubled } = ledger;
   const measured = `${accepted} accepted, ${terminal} ended, ${lost} lost, ${doubled} doubled`;
   rows.push(['ledger', measured, '0 lost, 0 doubled', mark(lost === 0 && doubled === 0)]);
@@ -80,6 +85,11 @@ function idleRow({ raw_ms, p50_ms, p99_ms, added_p50_ms, added_p99_ms }: IdleFig
     `added p50 ≤ ${MOST_IDLE_P50_MS} ms`,
     mark(added_p50_ms <= MOST_IDLE_P50_MS),
   ];
+}
+
+function loadCyclesRow({ cycles, third_mb, last_mb, ratio }: LoadCycleFigures): Row {
+  const measured = `runner holds ${third_mb} MB after the third load cycle, ${last_mb} MB after ${cycles}: ${ratio} ×`;
+  return ['load_cycles', measured, `≤ ${MOST_CYCLE_GROWTH} ×`, mark(ratio <= MOST_CYCLE_GROWTH)];
 }
 
 function mark(reached: boolean): string {

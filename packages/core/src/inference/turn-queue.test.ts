@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { TurnQueue } from './turn-queue.js';
+import { KeyedTurns, TurnQueue } from './turn-queue.js';
 
 it('does one piece at a time, the most wanted first, alike ones in order; a failure frees the turn', async () => {
   const turns = new TurnQueue();
@@ -25,4 +25,25 @@ it('does one piece at a time, the most wanted first, alike ones in order; a fail
     'fulfilled',
     'rejected',
   ]);
+});
+
+it('turns of one key are taken in order, those of others do not wait, and a failure frees the key', async () => {
+  const turns = new KeyedTurns();
+  const log: string[] = [];
+  let free: () => void = () => {};
+  const held = new Promise<void>((resolve) => {
+    free = resolve;
+  });
+  const first = turns.take('a', async () => {
+    await held;
+    log.push('a1');
+    throw new Error('a1 failed');
+  });
+  const second = turns.take('a', async () => log.push('a2'));
+  await turns.take('b', async () => log.push('b1'));
+  free();
+  await expect(first).rejects.toThrow('a1 failed');
+  await second;
+  await turns.take('a', async () => log.push('a3'));
+  expect(log).toEqual(['b1', 'a1', 'a2', 'a3']);
 });
