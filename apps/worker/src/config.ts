@@ -2,6 +2,7 @@
 import { hostname } from 'node:os';
 import { parseProviderSwitch } from '@remuda/core/devices/provider-switch';
 import { newWorkerId } from '@remuda/core/ids';
+import { runnerEnvironment } from '@remuda/core/inference/runner-environment';
 import { parseBudgets } from '@remuda/core/models/memory-budget';
 import { readSettings } from '@remuda/core/settings/settings';
 import { SharedSettings } from '@remuda/core/settings/shared-settings';
@@ -131,6 +132,8 @@ export function workerConfig(env: NodeJS.ProcessEnv) {
     recordedMachine: settings.REMUDA_WORKER_PROBE ?? null,
     providerSwitch: settings.REMUDA_WORKER_PROVIDER_SWITCH,
     steward: settings.REMUDA_WORKER_STEWARD,
+    /** Of the runner processes. */
+    runnerEnvironment: runnerEnvironment(env),
     logLevel: settings.REMUDA_LOG_LEVEL,
     logPretty: settings.REMUDA_LOG_PRETTY,
   };

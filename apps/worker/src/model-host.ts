@@ -191,6 +191,7 @@ export class ModelHost implements Service {
       device,
       store: { url: config.redisUrl, keyspace: config.keyspace },
       stopGraceMs: config.stopGraceMs,
+      environment: config.runnerEnvironment,
       log: (level, fields, message) => log[level](fields, message),
       onLost: (end) => {
         log.warn({ ...end }, 'the runner was lost and is replaced');

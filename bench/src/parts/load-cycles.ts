@@ -6,6 +6,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { runnerEnvironment } from '@remuda/core/inference/runner-environment';
 import { RunnerProcess } from '@remuda/core/inference/runner-process';
 import { type RepositoryModel, scanRepository, toModelSource } from '@remuda/core/repository/manifests';
 import { startPrivateRedis } from '@remuda/infra/redis-launcher';
@@ -51,6 +52,7 @@ export async function runLoadCycles({
   const runner = new RunnerProcess({
     device: 'cpu',
     store: { url: redis.url, keyspace: { prefix: 'bench', shards: 1 } },
+    environment: runnerEnvironment(process.env),
     log: () => {},
   });
   try {

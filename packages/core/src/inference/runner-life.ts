@@ -29,6 +29,8 @@ export type RunnerLog = (
 
 export interface RunnerLifeOptions {
   entry: URL;
+  /** Of the child; left out: this process's own. */
+  environment?: NodeJS.ProcessEnv;
   device: string;
   store: StoreAddress;
   clock: Clock;
@@ -133,6 +135,7 @@ export class RunnerLife {
     this.#child = fork(options.entry, {
       serialization: 'advanced',
       execArgv: NODE_OPTIONS,
+      env: options.environment,
       // Nothing of the runner's own goes to stdout, which may be the worker's log.
       stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
     });

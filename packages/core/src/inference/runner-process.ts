@@ -42,6 +42,8 @@ export interface RunnerProcessOptions {
   clock?: Clock;
   /** Another entry than the real runner, for tests. */
   entry?: URL;
+  /** Of the child; runner-environment.ts makes it of this process's own. Default: this process's own as it is. */
+  environment?: NodeJS.ProcessEnv;
   heartbeatMs?: number;
   missedHeartbeats?: number;
   loadTimeoutMs?: number;
