@@ -5,8 +5,8 @@ test('a runner inherits its environment, with the allocator told to give memory 
   expect(runnerEnvironment({ HOME: '/root' })).toEqual({
     HOME: '/root',
     MALLOC_ARENA_MAX: '1',
-    MALLOC_MMAP_THRESHOLD_: '131072',
-    MALLOC_TRIM_THRESHOLD_: '131072',
+    MALLOC_MMAP_THRESHOLD_: '2097152',
+    MALLOC_TRIM_THRESHOLD_: '4194304',
   });
 });
 
