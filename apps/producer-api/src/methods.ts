@@ -34,7 +34,7 @@ function patternOf(url: string): RegExp {
   const plain = url.replace(/(:\w+)\(\^[^)]*\)/g, '$1');
   const escaped = plain.replace(/[.+?^${}()|[\]\\]/g, '\\$&');
   const source = escaped.replace(/::|:\w+|\*/g, (token) =>
-    token === '::' ? ':' : token === '*' ? '.*' : '[^/]+',
+    token === '::' ? ':' : token === '*' ? '.*' : '[^/:]+',
   );
   return new RegExp(`^${source}$`);
 }

@@ -3,12 +3,18 @@
  * an error that says what to do: a Problem of the API (problem-text.ts), or that no API answers at the address.
  */
 import {
+  AdminModel,
+  AdminModelList,
+  type AdminModelSummary,
   Fleet,
   Health,
   InferenceResult,
   isTerminal,
   LIMITS,
   ModelDetail,
+  ModelEdited,
+  type ModelEvent,
+  ModelHistory,
   ModelSummary,
   Problem,
   RequestRecord,
@@ -50,6 +56,17 @@ export class UnreachableError extends CliError {
       { cause },
     );
   }
+}
+
+/** One edit of the desired state. */
+export interface ModelEdit {
+  method: 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+  path: string;
+  body?: unknown;
+}
+
+export function adminPath(model: string): string {
+  return `/v1/admin/models/${encodeURIComponent(model)}`;
 }
 
 /** Added to the seconds that the API is asked to hold an answer. */
@@ -105,6 +122,30 @@ export class ApiClient {
 
   async fleet(): Promise<Fleet> {
     return this.#parse(Fleet, await this.#call('GET', '/v1/fleet'));
+  }
+
+  async adminModels(): Promise<AdminModelSummary[]> {
+    return this.#parse(AdminModelList, await this.#call('GET', '/v1/admin/models')).models;
+  }
+
+  async adminModel(name: string): Promise<AdminModel> {
+    return this.#parse(AdminModel, await this.#call('GET', adminPath(name)));
+  }
+
+  /** Newest first. */
+  async history(name: string, limit: number): Promise<ModelEvent[]> {
+    const path = `${adminPath(name)}/history?limit=${limit}`;
+    return this.#parse(ModelHistory, await this.#call('GET', path)).events;
+  }
+
+  /** @param actor who makes it, for the history */
+  async editModel({ method, path, body }: ModelEdit, actor: string): Promise<ModelEdited> {
+    const type = body === undefined ? undefined : { 'content-type': 'application/json' };
+    const answer = await this.#call(method, path, {
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      headers: { ...type, 'remuda-actor': actor },
+    });
+    return this.#parse(ModelEdited, answer);
   }
 
   /** /readyz says the same whether it is ready (200) or not (503). */

@@ -76,6 +76,8 @@ describe('remuda submit', () => {
       labels: {},
       versions: ['1'],
       default_version: '1',
+      aliases: {},
+      states: { ready: 1 },
       workers: 1,
       queues: [],
       problems: [],

@@ -25,6 +25,14 @@ export interface FleetViewOptions {
 const NOWHERE: ReadonlySet<DeviceClass> = new Set();
 const NO_CLASSES: readonly ClassFacts[] = [];
 
+/** What a worker says about one version on one of its devices. */
+export interface WorkerCopy {
+  worker: WorkerHeartbeat;
+  loaded: LoadedModel;
+}
+
+const NO_COPIES: readonly WorkerCopy[] = [];
+
 export class FleetView implements Service {
   readonly name = 'fleet view';
   readonly #options: FleetViewOptions;
@@ -32,6 +40,8 @@ export class FleetView implements Service {
   #workers: readonly WorkerHeartbeat[] = [];
   #index: ClassIndex = new Map();
   #live = new Map<string, ReadonlySet<DeviceClass>>();
+  /** By model; made when it is asked for. */
+  #copies: ReadonlyMap<string, readonly WorkerCopy[]> | undefined;
   #refreshedAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: FleetViewOptions) {
@@ -86,10 +96,9 @@ export class FleetView implements Service {
   }
 
   /** What each live worker says about a model. */
-  loadedBy(model: string): { worker: WorkerHeartbeat; loaded: LoadedModel }[] {
-    return this.#workers.flatMap((worker) =>
-      worker.models.filter((loaded) => loaded.model === model).map((loaded) => ({ worker, loaded })),
-    );
+  loadedBy(model: string): readonly WorkerCopy[] {
+    this.#copies ??= copiesByModel(this.#workers);
+    return this.#copies.get(model) ?? NO_COPIES;
   }
 
   async refresh(): Promise<void> {
@@ -97,6 +106,7 @@ export class FleetView implements Service {
     if (redis.status !== 'ready') return;
     this.#refreshedAt = (this.#options.clock ?? systemClock).now();
     this.#workers = await readFleet(redis, keys);
+    this.#copies = undefined;
     this.#index = indexClasses(this.#workers);
     this.#live = new Map([...this.#index].map(([key, classes]) => [key, liveIn(classes)]));
   }
@@ -112,4 +122,16 @@ function liveIn(classes: readonly ClassFacts[]): ReadonlySet<DeviceClass> {
       .filter(({ ready, coming, broken }) => ready + coming + broken > 0)
       .map(({ deviceClass }) => deviceClass),
   );
+}
+
+function copiesByModel(workers: readonly WorkerHeartbeat[]): Map<string, WorkerCopy[]> {
+  const found = new Map<string, WorkerCopy[]>();
+  for (const worker of workers) {
+    for (const loaded of worker.models) {
+      const copies = found.get(loaded.model);
+      if (copies) copies.push({ worker, loaded });
+      else found.set(loaded.model, [{ worker, loaded }]);
+    }
+  }
+  return found;
 }

@@ -1,46 +1,30 @@
 /**
- * The source of a model as it was given, a line of text or an object, as it is kept in the desired state. What a source
- * may be is checked where it is fetched too: workers trust nothing that lies in Redis.
+ * The source of a model as it was given, a line of text or an object, as it is kept in the desired state; and in short,
+ * as it is shown. What lies in Redis is checked again where it is fetched.
  */
-import { InvalidInputError, violationsOf } from '@remuda/schemas';
-import * as z from 'zod';
+import { InvalidInputError, ModelSourceSpec, refuse, violationsOf } from '@remuda/schemas';
+import { RemudaError } from '../errors.js';
+import { parseSourceUri, sourceText } from '../repository/sources/source-uri.js';
 
-const Source = z.discriminatedUnion('type', [
-  z.strictObject({ type: z.literal('local'), path: z.string().min(1) }),
-  z.strictObject({
-    type: z.literal('http'),
-    url: z.url({ protocol: /^https?$/ }),
-    headers: z.record(z.string(), z.string()).optional(),
-    sha256: z.string().optional(),
-  }),
-  z.strictObject({
-    type: z.literal('s3'),
-    bucket: z.string().min(3),
-    prefix: z.string(),
-    region: z.string().optional(),
-    endpoint: z.string().optional(),
-    force_path_style: z.boolean().optional(),
-  }),
-]);
-
-/** @throws InvalidInputError with the path */
-export function givenSource(given: string | Record<string, unknown>): Record<string, unknown> {
-  const value = typeof given === 'string' ? fromText(given) : given;
-  const parsed = Source.safeParse(value);
+/** @throws InvalidInputError with the place in the body */
+export function givenSource(given: string | Record<string, unknown>): ModelSourceSpec {
+  if (typeof given === 'string') return fromText(given);
+  const parsed = ModelSourceSpec.safeParse(given);
   if (parsed.success) return parsed.data;
-  throw new InvalidInputError(violationsOf(parsed.error, value, ['source']), 'invalid_request');
+  throw new InvalidInputError(violationsOf(parsed.error, given, ['source']), 'invalid_request');
 }
 
-/** In short, without what may be secret. */
+/** Without what may be secret. Of what is no source (any more) the kind that it says it is. */
 export function shownSource(source: Record<string, unknown>): string {
-  const { type, path, url, bucket, prefix } = source as Record<string, string>;
-  if (type === 'local') return path ?? '';
-  if (type === 's3') return `s3://${bucket}/${prefix}`;
-  return (url ?? '').replace(/\?.*$/, '');
+  const parsed = ModelSourceSpec.safeParse(source);
+  return parsed.success ? sourceText(parsed.data) : String(source.type);
 }
 
-function fromText(text: string): Record<string, unknown> {
-  if (/^https?:/.test(text)) return { type: 'http', url: text };
-  const s3 = /^s3:\/\/([^/]+)\/?(.*)$/.exec(text);
-  return s3 ? { type: 's3', bucket: s3[1], prefix: s3[2] } : { type: 'local', path: text };
+function fromText(text: string): ModelSourceSpec {
+  try {
+    return parseSourceUri(text);
+  } catch (error) {
+    if (!(error instanceof RemudaError)) throw error;
+    return refuse(['source'], 'a source that can be read', error.message, 'invalid_request');
+  }
 }

@@ -20,6 +20,7 @@ export interface Rig {
   url: string;
   api: ApiService;
   redis: Redis;
+  keys: Keys;
   store: RequestStore;
   /** Lines of the API's log, parsed. */
   log: Record<string, unknown>[];
@@ -73,6 +74,7 @@ export async function setup({ url = testUrl(), env = {}, clock }: RigOptions = {
     url: api.url,
     api,
     redis,
+    keys,
     store: new RequestStore(redis, keys),
     log,
     call,
@@ -108,7 +110,7 @@ function testUrl(): string {
   return url;
 }
 
-function signature(
+export function signature(
   model: string,
   inputs: SignatureTensor[],
   more: Partial<ModelSignature> = {},
@@ -130,7 +132,7 @@ function signature(
   };
 }
 
-function tensor(
+export function tensor(
   name: string,
   datatype: SignatureTensor['datatype'],
   shape: (number | string)[],

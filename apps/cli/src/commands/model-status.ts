@@ -1,0 +1,161 @@
+/** `remuda models status`: what is wanted of the models, and how far the fleet is; `history`: who has done what. */
+import type { AdminModel, AdminModelSummary, AdminVersion, ModelEvent } from '@remuda/schemas';
+import { ApiClient } from '../api/api-client.js';
+import { EXIT } from '../exit-codes.js';
+import { megabytes, plural } from '../terminal/figures.js';
+import { type Cell, type Column, tableLines } from '../terminal/table.js';
+import type { Colours, Terminal } from '../terminal/terminal.js';
+import { type ApiOptions, type CommandContext, printJson } from './context.js';
+import { distinctProblems } from './model-problems.js';
+
+export async function modelStatus(
+  name: string | undefined,
+  options: ApiOptions,
+  { terminal, config }: CommandContext,
+): Promise<number> {
+  const api = new ApiClient(options.url ?? config.url);
+  const answer = name === undefined ? await api.adminModels() : await api.adminModel(name);
+  if (options.json) printJson(terminal, answer);
+  else {
+    const lines = Array.isArray(answer) ? summaryLines(answer, terminal) : statusLines(answer, terminal);
+    for (const line of lines) terminal.out(line);
+  }
+  return EXIT.ok;
+}
+
+export interface HistoryOptions extends ApiOptions {
+  limit: number;
+}
+
+export async function modelHistory(
+  name: string,
+  options: HistoryOptions,
+  { terminal, config }: CommandContext,
+): Promise<number> {
+  const events = await new ApiClient(options.url ?? config.url).history(name, options.limit);
+  if (options.json) printJson(terminal, events);
+  else for (const line of historyLines(events, terminal)) terminal.out(line);
+  return EXIT.ok;
+}
+
+const SUMMARY: readonly Column[] = [
+  { title: 'model', shrinkTo: 16 },
+  { title: 'loads' },
+  { title: 'versions', shrinkTo: 8 },
+  { title: 'serves', align: 'right' },
+  { title: 'aliases', shrinkTo: 12 },
+  { title: 'split', shrinkTo: 10 },
+  { title: 'copies', shrinkTo: 10 },
+  { title: 'fleet' },
+];
+
+export function summaryLines(models: readonly AdminModelSummary[], { colours, width }: Terminal): string[] {
+  if (models.length === 0) return ['No model is registered, and the repository is empty.'];
+  const rows = models.map((model): (string | Cell)[] => [
+    model.model,
+    model.registered ? model.load_mode : { text: 'taken out', paint: colours.yellow },
+    model.versions.join(', ') || 'none',
+    model.default_version ?? 'none',
+    pairs(model.aliases, '→'),
+    model.split ? pairs(model.split, '=') : '',
+    Object.entries(model.states)
+      .map(([state, count]) => `${count} ${state}`)
+      .join(', '),
+    model.converged
+      ? { text: 'as wanted', paint: colours.green }
+      : { text: 'under way', paint: colours.yellow },
+  ]);
+  return [
+    ...tableLines(SUMMARY, rows, { width, paintTitle: colours.dim }),
+    ...models.flatMap(({ model, problems }) =>
+      distinctProblems(problems).map((problem) => colours.red(`${model}: ${problem}`)),
+    ),
+  ];
+}
+
+const VERSIONS: readonly Column[] = [
+  { title: 'version', align: 'right' },
+  { title: 'digest' },
+  { title: 'aliases', shrinkTo: 8 },
+  { title: 'serves', shrinkTo: 8 },
+  { title: 'wanted' },
+  { title: 'worker', shrinkTo: 12 },
+  { title: 'device' },
+  { title: 'state' },
+  { title: 'memory', align: 'right' },
+];
+
+export function statusLines(model: AdminModel, terminal: Terminal): string[] {
+  const { colours, width } = terminal;
+  const { deployment, convergence, default_version } = model;
+  const rows = model.versions.flatMap((version) => versionRows(version, colours));
+  return [
+    `${colours.bold(model.model)}  revision ${deployment.revision} by ${deployment.updated_by}, loads ${model.load_mode}, serves ${default_version ?? 'none'}`,
+    ...trafficLines(model),
+    ...(rows.length > 0
+      ? tableLines(VERSIONS, rows, { width, paintTitle: colours.dim })
+      : ['No version is known yet.']),
+    ...convergence.waiting_for.map((text) => colours.yellow(`under way: ${text}`)),
+    ...convergence.failed.map((text) => colours.red(`failed: ${text}`)),
+    ...distinctProblems(model.problems).map((problem) => colours.red(problem)),
+  ];
+}
+
+/** One row for each copy; a version that nobody has is one row too. */
+function versionRows(version: AdminVersion, colours: Colours): (string | Cell)[][] {
+  const { version: number, digest, aliases, served_as, wanted, copies } = version;
+  const head = [number, digest?.slice(0, 12) ?? '', aliases.join(', '), served_as.join(', '), wanted];
+  if (copies.length === 0) return [[...head, '', '', 'nowhere', '']];
+  return copies.map(({ worker_id, device, state, memory_bytes }, at): (string | Cell)[] => [
+    ...(at === 0 ? head : ['', '', '', '', '']),
+    worker_id,
+    device,
+    { text: state, paint: paintOf(state, colours) },
+    memory_bytes === null ? '' : megabytes(memory_bytes),
+  ]);
+}
+
+function trafficLines({
+  deployment: { split, shadow, instances, source, registered },
+}: AdminModel): string[] {
+  const rollback = split?.rollback
+    ? `, taken back after ${plural(split.rollback.min_requests, 'request')} if worse`
+    : '';
+  return [
+    ...(registered ? [] : ['taken out: requests for it are refused']),
+    ...(source
+      ? [`source ${String(source.url ?? source.path ?? `s3://${source.bucket}/${source.prefix}`)}`]
+      : []),
+    ...(split ? [`split ${pairs(split.weights, '=')} against ${split.stable}${rollback}`] : []),
+    ...(shadow ? [`shadow ${shadow.version}, ${Math.round(shadow.sample * 100)} % of requests`] : []),
+    ...(instances === null ? [] : [`${plural(instances, 'instance')} on each device`]),
+  ];
+}
+
+const EVENTS: readonly Column[] = [
+  { title: 'when' },
+  { title: 'who', shrinkTo: 8 },
+  { title: 'what' },
+  { title: 'detail', shrinkTo: 20 },
+  { title: 'revision', align: 'right' },
+];
+
+export function historyLines(events: readonly ModelEvent[], { colours, width }: Terminal): string[] {
+  if (events.length === 0) return ['Nothing was done to it yet.'];
+  const rows = events.map(({ at, who, what, detail, revision }) => {
+    const text = Object.keys(detail).length === 0 ? '' : JSON.stringify(detail);
+    return [at, who, what, text, revision === null ? '' : String(revision)];
+  });
+  return tableLines(EVENTS, rows, { width, paintTitle: colours.dim });
+}
+
+function paintOf(state: string, { green, red, yellow }: Colours): (text: string) => string {
+  if (state === 'ready') return green;
+  return state === 'failed' ? red : yellow;
+}
+
+function pairs(of: Readonly<Record<string, string | number>>, sign: string): string {
+  return Object.entries(of)
+    .map(([name, value]) => `${name}${sign}${value}`)
+    .join(', ');
+}
