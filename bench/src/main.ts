@@ -6,10 +6,12 @@
 import { cpus } from 'node:os';
 import { parseArgs } from 'node:util';
 import { drain, images, live } from './parts/classifier.js';
+import { eta } from './parts/eta.js';
 import { idle } from './parts/idle.js';
 import { overhead } from './parts/overhead.js';
 import type { PartContext } from './parts/part.js';
 import { recogniser, scale } from './parts/recogniser.js';
+import { route } from './parts/route.js';
 import { type Report, reportTable } from './report.js';
 import { Ledger } from './rig/ledger.js';
 
@@ -22,6 +24,8 @@ const PARTS = {
   overhead: { key: 'overhead', run: overhead },
   idle: { key: 'idle_latency', run: idle },
   scale: { key: 'scale', run: scale },
+  route: { key: 'route', run: route },
+  eta: { key: 'eta', run: eta },
 } as const satisfies Record<string, { key: keyof Report; run(context: PartContext): Promise<unknown> }>;
 type PartName = keyof typeof PARTS;
 

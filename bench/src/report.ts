@@ -1,8 +1,10 @@
 /** The figures of a run against what the project wants to reach: one object for machines, one table for people. */
 import Table from 'cli-table3';
+import type { EtaFigures } from './parts/eta.js';
 import type { IdleFigures } from './parts/idle.js';
 import type { OverheadFigures } from './parts/overhead.js';
 import type { ScaleFigures } from './parts/recogniser.js';
+import type { RouteFigures } from './parts/route.js';
 import type { ThroughputFigures } from './parts/throughput.js';
 import type { LedgerCount } from './rig/ledger.js';
 
@@ -14,6 +16,8 @@ export interface Report {
   overhead?: OverheadFigures;
   idle_latency?: IdleFigures;
   scale?: ScaleFigures;
+  route?: RouteFigures;
+  eta?: EtaFigures;
   ledger: LedgerCount;
 }
 
@@ -24,6 +28,7 @@ const THROUGHPUT_TARGETS = { drain: 0.85, live: 0.6, images: 0.85, recogniser: 0
 const MOST_OVERHEAD = 2.5;
 const MOST_IDLE_P50_MS = 8;
 const LEAST_SCALE = 1.8;
+const MOST_ROUTE_US = 50;
 
 export function reportTable(report: Report): string {
   const table = new Table({
@@ -34,7 +39,7 @@ export function reportTable(report: Report): string {
   return table.toString();
 }
 
-function rowsOf({ overhead, idle_latency, scale, ledger, ...rest }: Report): Row[] {
+function rowsOf({ overhead, idle_latency, scale, route, eta, ledger, ...rest }: Report): Row[] {
   const rows: Row[] = [];
   for (const [name, target] of Object.entries(THROUGHPUT_TARGETS)) {
     const figures = rest[name as keyof typeof THROUGHPUT_TARGETS];
@@ -46,10 +51,24 @@ function rowsOf({ overhead, idle_latency, scale, ledger, ...rest }: Report): Row
     const measured = `${scale.one} rows/s with one worker, ${scale.two} with two: ${scale.ratio} ×`;
     rows.push(['scale', measured, `≥ ${LEAST_SCALE} ×`, mark(scale.ratio >= LEAST_SCALE)]);
   }
+  if (route) {
+    const { models, workers, p50_us, p99_us, index_ms } = route;
+    const measured = `p50 ${p50_us} µs, p99 ${p99_us} µs with ${models} models × ${workers} workers; index ${index_ms} ms`;
+    rows.push(['route', measured, `p99 < ${MOST_ROUTE_US} µs`, mark(p99_us < MOST_ROUTE_US)]);
+  }
+  if (eta) {
+    const { asked, p50_error, p90_error, median_bias } = eta;
+    const measured = `error p50 ${percent(p50_error)}, p90 ${percent(p90_error)}, median bias ${percent(median_bias)} of the time left (${asked} asked)`;
+    rows.push(['eta', measured, 'stated', '']);
+  }
   const { accepted, terminal, lost, doubled } = ledger;
   const measured = `${accepted} accepted, ${terminal} ended, ${lost} lost, ${doubled} doubled`;
   rows.push(['ledger', measured, '0 lost, 0 doubled', mark(lost === 0 && doubled === 0)]);
   return rows;
+}
+
+function percent(share: number): string {
+  return `${Math.round(share * 100)} %`;
 }
 
 function throughputRow(name: string, figures: ThroughputFigures, target: number): Row {
