@@ -6,11 +6,13 @@
 import { cpus } from 'node:os';
 import { parseArgs } from 'node:util';
 import { drain, images, live } from './parts/classifier.js';
+import { eta } from './parts/eta.js';
 import { idle } from './parts/idle.js';
 import { loadCycles } from './parts/load-cycles.js';
 import { overhead } from './parts/overhead.js';
 import type { PartContext } from './parts/part.js';
 import { recogniser, scale } from './parts/recogniser.js';
+import { route } from './parts/route.js';
 import { type Report, reportTable } from './report.js';
 import { Ledger } from './rig/ledger.js';
 
@@ -24,6 +26,8 @@ const PARTS = {
   idle: { key: 'idle_latency', run: idle },
   scale: { key: 'scale', run: scale },
   'load-cycles': { key: 'load_cycles', run: loadCycles },
+  route: { key: 'route', run: route },
+  eta: { key: 'eta', run: eta },
 } as const satisfies Record<string, { key: keyof Report; run(context: PartContext): Promise<unknown> }>;
 type PartName = keyof typeof PARTS;
 

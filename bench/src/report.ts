@@ -1,9 +1,11 @@
 /** The figures of a run against what the project wants to reach: one object for machines, one table for people. */
 import Table from 'cli-table3';
+import type { EtaFigures } from './parts/eta.js';
 import type { IdleFigures } from './parts/idle.js';
 import type { LoadCycleFigures } from './parts/load-cycles.js';
 import type { OverheadFigures } from './parts/overhead.js';
 import type { ScaleFigures } from './parts/recogniser.js';
+import type { RouteFigures } from './parts/route.js';
 import type { ThroughputFigures } from './parts/throughput.js';
 import type { LedgerCount } from './rig/ledger.js';
 
@@ -16,6 +18,8 @@ export interface Report {
   idle_latency?: IdleFigures;
   scale?: ScaleFigures;
   load_cycles?: LoadCycleFigures;
+  route?: RouteFigures;
+  eta?: EtaFigures;
   ledger: LedgerCount;
 }
 
@@ -28,6 +32,7 @@ const MOST_IDLE_P50_MS = 8;
 const LEAST_SCALE = 1.8;
 /** Memory after the last load cycle, against that after the third. */
 const MOST_CYCLE_GROWTH = 1.05;
+const MOST_ROUTE_US = 50;
 
 export function reportTable(report: Report): string {
   const table = new Table({
@@ -38,7 +43,7 @@ export function reportTable(report: Report): string {
   return table.toString();
 }
 
-function rowsOf({ overhead, idle_latency, scale, load_cycles, ledger, ...rest }: Report): Row[] {
+function rowsOf({ overhead, idle_latency, scale, load_cycles, route, eta, ledger, ...rest }: Report): Row[] {
   const rows: Row[] = [];
   for (const [name, target] of Object.entries(THROUGHPUT_TARGETS)) {
     const figures = rest[name as keyof typeof THROUGHPUT_TARGETS];
@@ -51,10 +56,24 @@ function rowsOf({ overhead, idle_latency, scale, load_cycles, ledger, ...rest }:
     rows.push(['scale', measured, `≥ ${LEAST_SCALE} ×`, mark(scale.ratio >= LEAST_SCALE)]);
   }
   if (load_cycles) rows.push(loadCyclesRow(load_cycles));
+  if (route) {
+    const { models, workers, p50_us, p99_us, index_ms } = route;
+    const measured = `p50 ${p50_us} µs, p99 ${p99_us} µs with ${models} models × ${workers} workers; index ${index_ms} ms`;
+    rows.push(['route', measured, `p99 < ${MOST_ROUTE_US} µs`, mark(p99_us < MOST_ROUTE_US)]);
+  }
+  if (eta) {
+    const { asked, p50_error, p90_error, median_bias } = eta;
+    const measured = `error p50 ${percent(p50_error)}, p90 ${percent(p90_error)}, median bias ${percent(median_bias)} of the time left (${asked} asked)`;
+    rows.push(['eta', measured, 'stated', '']);
+  }
   const { accepted, terminal, lost, doubled } = ledger;
   const measured = `${accepted} accepted, ${terminal} ended, ${lost} lost, ${doubled} doubled`;
   rows.push(['ledger', measured, '0 lost, 0 doubled', mark(lost === 0 && doubled === 0)]);
   return rows;
+}
+
+function percent(share: number): string {
+  return `${Math.round(share * 100)} %`;
 }
 
 function throughputRow(name: string, figures: ThroughputFigures, target: number): Row {

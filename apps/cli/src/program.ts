@@ -74,6 +74,7 @@ function buildProgram(choose: (run: Run) => void): Command {
   addUp(program, choose);
   addSubmit(program, choose);
   addResult(program, choose);
+  addTrace(program, choose);
   addModels(program, choose);
   addFleet(program, choose);
   addDoctor(program, choose);
@@ -159,6 +160,18 @@ function addResult(program: Command, choose: (run: Run) => void): void {
     );
 }
 
+function addTrace(program: Command, choose: (run: Run) => void): void {
+  program
+    .command('trace')
+    .summary('show why a request went where it went, and where it ran')
+    .argument('<id>', 'id of the request')
+    .addOption(jsonOption())
+    .addOption(urlOption())
+    .action((id, options) =>
+      choose(async (context) => (await import('./commands/trace.js')).trace(id, options, context)),
+    );
+}
+
 function addModels(program: Command, choose: (run: Run) => void): void {
   const models = program
     .command('models')
@@ -178,6 +191,7 @@ function addFleet(program: Command, choose: (run: Run) => void): void {
   program
     .command('fleet')
     .summary('list the workers that are alive')
+    .option('--devices', 'the devices of each: memory, utilisation, which provider loads')
     .addOption(jsonOption())
     .addOption(urlOption())
     .action((options) =>

@@ -89,6 +89,11 @@ export const WorkerSettings = SharedSettings.extend({
   REMUDA_WORKER_SWEEPER: flag
     .default(true)
     .describe('Whether this worker may be the one that repairs lost jobs; one of the fleet is at a time.'),
+  REMUDA_WORKER_DEVICES: list
+    .default([])
+    .describe(
+      'Devices to serve on, separated by commas; default the CPU and every NVIDIA GPU. Set it for one worker a GPU, or for tensorrt:0, webgpu, coreml, dml.',
+    ),
   REMUDA_WORKER_PROBE: z
     .string()
     .min(1)
@@ -129,6 +134,7 @@ export function workerConfig(env: NodeJS.ProcessEnv) {
     stopGraceMs: 3_000,
     stallMs: settings.REMUDA_WORKER_STALL_MS,
     sweeper: settings.REMUDA_WORKER_SWEEPER,
+    devices: settings.REMUDA_WORKER_DEVICES,
     recordedMachine: settings.REMUDA_WORKER_PROBE ?? null,
     providerSwitch: settings.REMUDA_WORKER_PROVIDER_SWITCH,
     steward: settings.REMUDA_WORKER_STEWARD,

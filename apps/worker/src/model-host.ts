@@ -54,6 +54,8 @@ export interface ModelHostDeps {
   handle(job: TakenJob): Promise<void>;
   onGivenUp(requestId: string, reason: string): void;
   onRedisError(error: Error): void;
+  /** What came of trying the provider of a device class. */
+  providers?(deviceClass: string): DeviceStatus['providers'];
   /** Another runner than the real one, for tests and measurements. */
   newRunner?(device: Device): ModelRunner;
 }
@@ -135,7 +137,7 @@ export class ModelHost implements Service {
       deviceStatus(probed.find((one) => one.device === device) as Device, runner.status(), {
         memory_budget_bytes: budgetBytes,
         memory_used_bytes: memoryHeld,
-        providers: [],
+        providers: this.#deps.providers?.(device.split(':')[0] as string) ?? [],
       }),
     );
   }

@@ -29,6 +29,7 @@ import { HealthServer } from './health-server.js';
 import { Liveness, type ProgressFacts, partitionLabel } from './liveness.js';
 import { ModelHost } from './model-host.js';
 import { processJob } from './process-job.js';
+import { ProviderTrials } from './provider-trials.js';
 import { RateMeter } from './rate-meter.js';
 
 const VERSION = '0.1.0';
@@ -130,7 +131,8 @@ export class Worker implements Service {
     await waitUntilReady(this.#redis, REDIS_AT_START_MS);
     const machine = await this.#openMachine();
     this.#machine = machine;
-    const models = this.#newModelHost(machine);
+    const trials = this.#newProviderTrials(machine);
+    const models = this.#newModelHost(machine, trials);
     this.#models = models;
     this.#liveness = this.#newLiveness(models);
     const heartbeats = this.#newHeartbeats();
@@ -143,6 +145,7 @@ export class Worker implements Service {
         heartbeats,
         this.#deployments,
         models,
+        trials,
         this.#liveness,
         ...(this.#config.sweeper ? [this.#newSweeper(), this.#newRerouter()] : []),
         ...(this.#config.steward ? [this.#steward] : []),
@@ -166,10 +169,11 @@ export class Worker implements Service {
   }
 
   async #openMachine(): Promise<MachineWatch> {
-    const { recordedMachine, providerSwitch } = this.#config;
+    const { recordedMachine, providerSwitch, devices } = this.#config;
     const watch = await MachineWatch.open({
       clock: this.#clock,
       recorded: recordedMachine,
+      devices,
       onError: (err) => this.#logger.warn({ err }, 'the machine could not be probed again'),
     });
     for (const notice of watch.machine.notices) this.#logger.warn({}, notice);
@@ -190,9 +194,20 @@ export class Worker implements Service {
     });
   }
 
-  #newModelHost(watch: MachineWatch): ModelHost {
+  #newProviderTrials({ machine }: MachineWatch): ProviderTrials {
+    return new ProviderTrials({
+      deviceClasses: [...new Set(machine.devices.map(({ device_class }) => device_class))],
+      providerSwitch: this.#config.providerSwitch,
+      clock: this.#clock,
+      onFailure: (provider, reason) =>
+        this.#logger.warn({ provider, reason }, 'an execution provider does not load on this machine'),
+    });
+  }
+
+  #newModelHost(watch: MachineWatch, trials: ProviderTrials): ModelHost {
     return new ModelHost({
       config: this.#config,
+      providers: (deviceClass) => trials.of(deviceClass),
       machine: watch,
       deployments: this.#deployments,
       fleet: this.#fleet,

@@ -1,8 +1,10 @@
 /** `remuda doctor`: looks at everything that a fleet on this machine needs; each finding says what to do. */
+import { probeMachine } from '@remuda/core/devices/probe';
 import { checkApi } from '../doctor/check-api.js';
 import { checkMachine } from '../doctor/check-machine.js';
 import { checkNative } from '../doctor/check-native.js';
 import { checkNode, checkPnpm } from '../doctor/check-programs.js';
+import { checkProviders } from '../doctor/check-providers.js';
 import { checkRedis } from '../doctor/check-redis.js';
 import { checkRepository } from '../doctor/check-repository.js';
 import type { Finding } from '../doctor/finding.js';
@@ -27,7 +29,7 @@ export async function doctor(options: DoctorOptions, { terminal, config }: Comma
     checkPnpm(env),
     checkRedis({ given: config.redisUrl, redisFolder, env }),
     checkNative(),
-    checkMachine(),
+    checkDevices(),
     checkRepository(models, { load: options.load === true }),
     checkApi(options.url ?? config.url),
   ]);
@@ -35,6 +37,13 @@ export async function doctor(options: DoctorOptions, { terminal, config }: Comma
   if (options.json) printJson(terminal, { ok: !findings.some(isFail), findings });
   else for (const line of findingLines(findings, terminal)) terminal.out(line);
   return findings.some(isFail) ? EXIT.failed : EXIT.ok;
+}
+
+/** One probe for both. */
+async function checkDevices(): Promise<Finding[]> {
+  const machine = await probeMachine();
+  const groups = await Promise.all([checkMachine(async () => machine), checkProviders(machine)]);
+  return groups.flat();
 }
 
 const isFail = ({ status }: Finding): boolean => status === 'fail';

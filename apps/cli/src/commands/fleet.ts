@@ -6,12 +6,21 @@ import { megabytes } from '../terminal/figures.js';
 import { type Cell, type Column, tableLines } from '../terminal/table.js';
 import type { Colours, Terminal } from '../terminal/terminal.js';
 import { type ApiOptions, type CommandContext, printJson } from './context.js';
+import { deviceLines } from './device-lines.js';
 
-export async function fleet(options: ApiOptions, { terminal, config }: CommandContext): Promise<number> {
+export interface FleetOptions extends ApiOptions {
+  devices?: boolean;
+}
+
+export async function fleet(options: FleetOptions, { terminal, config }: CommandContext): Promise<number> {
   const answer = await new ApiClient(options.url ?? config.url).fleet();
   if (options.json) printJson(terminal, answer);
-  else for (const line of fleetLines(answer, terminal)) terminal.out(line);
+  else for (const line of linesOf(answer, options, terminal)) terminal.out(line);
   return EXIT.ok;
+}
+
+function linesOf(answer: Fleet, { devices }: FleetOptions, terminal: Terminal): string[] {
+  return devices && answer.workers.length > 0 ? deviceLines(answer, terminal) : fleetLines(answer, terminal);
 }
 
 const COLUMNS: readonly Column[] = [

@@ -9,6 +9,7 @@ import { recordingTerminal } from '../terminal/recording-terminal.fixture.js';
 import { checkApi } from './check-api.js';
 import { checkMachine } from './check-machine.js';
 import { checkNode } from './check-programs.js';
+import { checkProviders } from './check-providers.js';
 import { checkRedis, judgeInfo } from './check-redis.js';
 import { checkRepository, loadedText } from './check-repository.js';
 import { type Finding, fail, ok } from './finding.js';
@@ -103,14 +104,54 @@ describe('doctor on the rest', () => {
       ...machine,
       cores: 8,
       usableCores: 2,
+      memoryFreeBytes: 3 * GB,
+      instructionSets: ['avx2', 'fma'],
       devices: [{ ...cpu, description: 'a processor' }],
       notices: ['nvidia-smi is there and failed: no driver'],
     }));
-    expect(findings[0]).toEqual(ok('device cpu', "a processor (of 8: the container's limit)"));
+    expect(findings[0]).toEqual(
+      ok('device cpu', "a processor (of 8: the container's limit), 3.0 GiB free; avx2 fma"),
+    );
     expect(findings[1]).toMatchObject({
       status: 'warn',
       detail: 'nvidia-smi is there and failed: no driver',
     });
+  });
+
+  it('tells what is known of a GPU, and that its provider does not load', async () => {
+    const machine = await probeMachine();
+    const [cpu] = machine.devices as [Device];
+    const gpu: Device = {
+      ...cpu,
+      device: 'cuda:0',
+      device_class: 'cuda',
+      description: 'Tesla T4, 15.0 GiB memory, driver 550.54.15',
+      memory_free_bytes: 14 * GB,
+      utilisation: 0.07,
+      compute_capability: 7.5,
+      uuid: 'GPU-1',
+    };
+    const withGpu = { ...machine, devices: [cpu, gpu], notices: [] };
+    expect((await checkMachine(async () => withGpu))[1]).toEqual(
+      ok(
+        'device cuda:0',
+        'Tesla T4, 15.0 GiB memory, driver 550.54.15, 14.0 GiB free, 7 % busy, compute capability 7.5, GPU-1',
+      ),
+    );
+    const probe = async () => [
+      { provider: 'cpu', ok: true, reason: null, ran: 'cpu' },
+      { provider: 'cuda', ok: false, reason: 'libcublasLt.so.12 is missing', ran: null },
+      { provider: 'coreml', ok: false, reason: 'this build has none', ran: null },
+    ];
+    expect(await checkProviders(withGpu, probe)).toEqual([
+      ok('providers', 'cpu loads'),
+      expect.objectContaining({
+        status: 'warn',
+        check: 'provider cuda',
+        detail: 'there is a device for it, but: libcublasLt.so.12 is missing',
+        remedy: expect.stringContaining('docs/devices.md'),
+      }),
+    ]);
   });
 
   it('tells each fault of the model repository, and counts what can be served', async () => {

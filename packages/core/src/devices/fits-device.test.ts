@@ -135,11 +135,12 @@ describe('placeModel', () => {
 });
 
 describe('unmetRules', () => {
-  const worker = (devices: DeviceFacts[]) => ({ cores: 8, state: 'ready' as const, devices }) as never;
+  const worker = (devices: DeviceFacts[], models: { model: string; device: string; state: string }[] = []) =>
+    ({ cores: 8, devices, models }) as never;
 
   it('is silent while some device of the fleet meets each rule', () =>
     expect(
-      unmetRules({ affinity: [rule({ min_compute_capability: 8 }), 'cpu'] }, [
+      unmetRules('m', { affinity: [rule({ min_compute_capability: 8 }), 'cpu'] }, [
         worker([cpu, t4]),
         worker([a100]),
       ]),
@@ -147,7 +148,7 @@ describe('unmetRules', () => {
 
   it('names each rule that none meets, with the reasons', () =>
     expect(
-      unmetRules({ affinity: [rule({ min_compute_capability: 9 }), 'tensorrt', 'cpu'] }, [
+      unmetRules('m', { affinity: [rule({ min_compute_capability: 9 }), 'tensorrt', 'cpu'] }, [
         worker([cpu, t4]),
         worker([a100]),
       ]),
@@ -156,6 +157,13 @@ describe('unmetRules', () => {
       'no worker of the fleet has a device for its rule "tensorrt"',
     ]));
 
+  it('takes a device that has the model for one that meets the rule: what it takes is no longer free', () => {
+    const config = { affinity: [rule({ min_free_memory_mib: 12_000 })] };
+    const loaded = { model: 'm', device: 'cuda:0', state: 'ready' };
+    expect(unmetRules('m', config, [worker([a100])])).toHaveLength(1);
+    expect(unmetRules('m', config, [worker([a100], [loaded])])).toEqual([]);
+  });
+
   it('says nothing about a fleet of which nothing is known', () =>
-    expect(unmetRules({ affinity: ['cuda'] }, [])).toEqual([]));
+    expect(unmetRules('m', { affinity: ['cuda'] }, [])).toEqual([]));
 });

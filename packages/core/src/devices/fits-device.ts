@@ -84,13 +84,21 @@ function noPlace(rules: readonly AffinityRule[], refused: Placements['refused'])
   return `its rules ask for ${rules.map(({ device }) => device).join(' or ')}, of which there is none here`;
 }
 
-/** One sentence for each rule that no device of the fleet can meet. */
+/** One sentence for each rule of a model that no device of the fleet can meet. */
 export function unmetRules(
+  model: string,
   config: Pick<HarnessConfig, 'affinity' | 'device'>,
-  workers: readonly Pick<WorkerHeartbeat, 'cores' | 'devices' | 'state'>[],
+  workers: readonly Pick<WorkerHeartbeat, 'cores' | 'devices' | 'models'>[],
 ): string[] {
   const devices = workers.flatMap((worker) =>
-    worker.devices.map((device): DeviceFacts => ({ ...device, cores: worker.cores })),
+    worker.devices.map((device) => ({
+      ...device,
+      cores: worker.cores,
+      // What it takes itself is no longer free.
+      hasIt: worker.models.some(
+        (loaded) => loaded.model === model && loaded.device === device.device && loaded.state === 'ready',
+      ),
+    })),
   );
   if (devices.length === 0) return [];
   return affinityRules(config).flatMap((rule) => {
@@ -99,7 +107,7 @@ export function unmetRules(
     const reasons = new Set<string>();
     for (const device of meant) {
       const fit = fitsDevice(rule, device);
-      if (fit.fits) return [];
+      if (fit.fits || device.hasIt) return [];
       reasons.add(fit.reason);
     }
     const shown = [...reasons].slice(0, 3).join('; ');

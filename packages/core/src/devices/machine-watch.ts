@@ -5,6 +5,7 @@
 import { Repeat } from '../fleet/repeat.js';
 import type { Clock } from '../lifecycle/clock.js';
 import type { Service } from '../lifecycle/service.js';
+import { chooseDevices } from './choose-devices.js';
 import { type Machine, readRecordedMachine } from './machine.js';
 import { type ProbeSources, probeMachine, reprobe, systemSources } from './probe.js';
 
@@ -15,6 +16,8 @@ export interface MachineWatchOptions {
   onError(error: Error): void;
   /** JSON file of a machine to pretend to be; null: this one. */
   recorded: string | null;
+  /** Names of the devices to serve on. Default: all that are found. */
+  devices?: readonly string[];
   sources?: ProbeSources;
   everyMs?: number;
 }
@@ -32,12 +35,12 @@ export class MachineWatch implements Service {
     this.#repeat = new Repeat({ everyMs, clock, onError, turn: async () => void (await this.look()) });
   }
 
-  /** Probes, or reads the record. @throws Error where the record cannot be read */
+  /** Probes, or reads the record. @throws Error where that cannot be read, or a device is not there */
   static async open(options: MachineWatchOptions): Promise<MachineWatch> {
-    const { recorded, clock, sources } = options;
+    const { recorded, clock, sources, devices = [] } = options;
     const machine =
       recorded === null ? await probeMachine(sources) : await readRecordedMachine(recorded, clock.now());
-    return new MachineWatch(machine, options);
+    return new MachineWatch(chooseDevices(machine, devices), options);
   }
 
   get machine(): Machine {

@@ -71,7 +71,7 @@ export async function probeMachine(sources: ProbeSources = systemSources): Promi
 /** The same machine with what changes from moment to moment read anew: free memory, utilisation. */
 export async function reprobe(machine: Machine, sources: ProbeSources = systemSources): Promise<Machine> {
   const now = sources.now();
-  const hasGpus = machine.devices.some(({ device_class }) => device_class === 'cuda');
+  const hasGpus = machine.devices.some(({ device }) => gpuOf(device).startsWith('cuda'));
   const [memory, use] = await Promise.all([
     probeMemory(sources),
     // A GPU that cannot be asked now keeps what was last known of it, and the time of that.
@@ -80,10 +80,15 @@ export async function reprobe(machine: Machine, sources: ProbeSources = systemSo
   const probed_at = new Date(now).toISOString();
   const devices = machine.devices.map((device): Device => {
     if (device.device === 'cpu') return { ...device, memory_free_bytes: memory.memoryFreeBytes, probed_at };
-    const changed = use?.get(device.device);
+    const changed = use?.get(gpuOf(device.device));
     return changed ? { ...device, ...changed, probed_at } : device;
   });
   return { ...machine, ...memory, devices, probedAt: now };
+}
+
+/** tensorrt:0 is the same hardware as cuda:0. */
+function gpuOf(device: string): string {
+  return device.replace(/^tensorrt/, 'cuda');
 }
 
 type Memory = Pick<Machine, 'memoryBytes' | 'memoryFreeBytes'>;

@@ -7,6 +7,7 @@ import {
   type ModelSummary,
 } from '@remuda/schemas';
 import { allowedClasses } from '../devices/affinity-rules.js';
+import { unmetRules } from '../devices/fits-device.js';
 import type { FleetView } from '../fleet/fleet-view.js';
 import type { DeploymentView } from '../models/deployment-view.js';
 import type { ModelResolver } from '../models/model-resolver.js';
@@ -19,7 +20,7 @@ import type { StoreGuard } from './store-guard.js';
 
 export interface DescribeDeps {
   catalogue: Catalogue;
-  fleet: Pick<FleetView, 'loadedBy' | 'liveClasses'>;
+  fleet: Pick<FleetView, 'loadedBy' | 'liveClasses' | 'workers'>;
   deployments: Pick<DeploymentView, 'of' | 'serving'>;
   resolver: Pick<ModelResolver, 'defaultVersion' | 'fallbackProblem'>;
   queues: JobQueues;
@@ -64,16 +65,26 @@ async function summaryOf(entry: CatalogueEntry, deps: DescribeDeps): Promise<Mod
   };
 }
 
-/** What its files and workers say, and that it would have no fallback where it should. */
+/** What its files and workers say, that it would have no fallback where it should, and rules that no device can meet. */
 export function problemsOf(
   entry: CatalogueEntry,
   {
     catalogue,
     resolver,
-  }: { catalogue: Pick<Catalogue, 'problemsOf'>; resolver: Pick<ModelResolver, 'fallbackProblem'> },
+    fleet,
+  }: {
+    catalogue: Pick<Catalogue, 'problemsOf' | 'configOf'>;
+    resolver: Pick<ModelResolver, 'fallbackProblem'>;
+    fleet: Pick<FleetView, 'workers'>;
+  },
 ): string[] {
-  const problem = resolver.fallbackProblem(entry.name);
-  return problem === undefined ? catalogue.problemsOf(entry) : [...catalogue.problemsOf(entry), problem];
+  const config = catalogue.configOf(entry);
+  const fallback = resolver.fallbackProblem(entry.name);
+  return [
+    ...catalogue.problemsOf(entry),
+    ...(fallback === undefined ? [] : [fallback]),
+    ...(config ? unmetRules(entry.name, config, fleet.workers) : []),
+  ];
 }
 
 /** How many there are of each state. */

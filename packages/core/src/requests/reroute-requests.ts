@@ -42,7 +42,8 @@ export interface RerouterOptions {
 
 const EVERY_MS = 2_000;
 const AFTER_MS = 5_000;
-const LEASE_MS = 20_000;
+/** Five turns: the holder may be the very worker that was lost. */
+const LEASE_MS = 10_000;
 /** Requests moved in one turn. */
 const MOST_MOVES = 500;
 /** Queues looked at in one turn; where there are more they take turns. */

@@ -33,9 +33,13 @@ describe('an accepted request', () => {
     const { record } = await rig.cases.submit(
       submission({ metadata: { priority: 3, timeout_ms: 60_000, result_ttl_s: 10, tags: { a: 'b' } } }),
     );
-    const { expires_at: now, ...first } = record;
-    const { expires_at: later, ...again } = await rig.cases.get(record.request_id);
+    const { expires_at: now, notices: _, ...first } = record;
+    const { expires_at: later, queue, notices, ...again } = await rig.cases.get(record.request_id);
     expect(again).toEqual(first);
+    expect(queue).toEqual({ position: 0, rows_ahead: 0, eta_ms: null, eta_at: null });
+    expect(notices).toEqual([
+      'no live worker has model version 1 on cpu: it waits for one, or for a class that may take over',
+    ]);
     expect(Date.parse(later)).toBeGreaterThanOrEqual(Date.parse(now));
     expect(Date.parse(record.deadline_at as string) - Date.parse(record.created_at)).toBe(60_000);
   });
