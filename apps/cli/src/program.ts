@@ -8,6 +8,7 @@ import type { CommandContext } from './commands/context.js';
 import { apiAddress, namedValue, wholeNumber } from './commands/option-values.js';
 import type { CliConfig } from './config.js';
 import { EXIT, EXIT_HELP } from './exit-codes.js';
+import { addModelTools } from './model-tools.js';
 import type { Terminal } from './terminal/terminal.js';
 
 export interface ProgramContext {
@@ -52,12 +53,16 @@ function report(error: unknown, terminal: Terminal): number {
 
 /** Subcommands have settings of their own, made from those of the program when they are added. */
 function writeThrough(program: Command, terminal: Terminal): void {
-  for (const command of [program, ...program.commands]) {
+  for (const command of allCommands(program)) {
     command.exitOverride().configureOutput({
       writeOut: (text) => terminal.out(text.trimEnd()),
       writeErr: (text) => terminal.note(text.trimEnd()),
     });
   }
+}
+
+function allCommands(command: Command): Command[] {
+  return [command, ...command.commands.flatMap(allCommands)];
 }
 
 function buildProgram(choose: (run: Run) => void): Command {
@@ -155,15 +160,18 @@ function addResult(program: Command, choose: (run: Run) => void): void {
 }
 
 function addModels(program: Command, choose: (run: Run) => void): void {
-  program
+  const models = program
     .command('models')
-    .summary('list the models, or show what one takes and gives')
+    .summary('list the models, show what one takes and gives; profile, validate, add, diff')
+    // Options behind the name of a subcommand are its own: both have --json.
+    .enablePositionalOptions()
     .argument('[name]', 'name of a model')
     .addOption(jsonOption())
     .addOption(urlOption())
     .action((name, options) =>
       choose(async (context) => (await import('./commands/models.js')).models(name, options, context)),
     );
+  addModelTools(models, choose);
 }
 
 function addFleet(program: Command, choose: (run: Run) => void): void {
