@@ -9,6 +9,7 @@ import { drain, images, live } from './parts/classifier.js';
 import { idle } from './parts/idle.js';
 import { overhead } from './parts/overhead.js';
 import type { PartContext } from './parts/part.js';
+import { profile } from './parts/profile.js';
 import { recogniser, scale } from './parts/recogniser.js';
 import { type Report, reportTable } from './report.js';
 import { Ledger } from './rig/ledger.js';
@@ -22,6 +23,7 @@ const PARTS = {
   overhead: { key: 'overhead', run: overhead },
   idle: { key: 'idle_latency', run: idle },
   scale: { key: 'scale', run: scale },
+  profile: { key: 'profile', run: profile },
 } as const satisfies Record<string, { key: keyof Report; run(context: PartContext): Promise<unknown> }>;
 type PartName = keyof typeof PARTS;
 

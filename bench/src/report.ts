@@ -2,6 +2,7 @@
 import Table from 'cli-table3';
 import type { IdleFigures } from './parts/idle.js';
 import type { OverheadFigures } from './parts/overhead.js';
+import { type ProfileFigures, textOf } from './parts/profile.js';
 import type { ScaleFigures } from './parts/recogniser.js';
 import type { ThroughputFigures } from './parts/throughput.js';
 import type { LedgerCount } from './rig/ledger.js';
@@ -14,6 +15,8 @@ export interface Report {
   overhead?: OverheadFigures;
   idle_latency?: IdleFigures;
   scale?: ScaleFigures;
+  /** By model. */
+  profile?: Record<string, ProfileFigures>;
   ledger: LedgerCount;
 }
 
@@ -24,6 +27,7 @@ const THROUGHPUT_TARGETS = { drain: 0.85, live: 0.6, images: 0.85, recogniser: 0
 const MOST_OVERHEAD = 2.5;
 const MOST_IDLE_P50_MS = 8;
 const LEAST_SCALE = 1.8;
+const LEAST_PROFILE = 0.95;
 
 export function reportTable(report: Report): string {
   const table = new Table({
@@ -34,7 +38,7 @@ export function reportTable(report: Report): string {
   return table.toString();
 }
 
-function rowsOf({ overhead, idle_latency, scale, ledger, ...rest }: Report): Row[] {
+function rowsOf({ overhead, idle_latency, scale, profile, ledger, ...rest }: Report): Row[] {
   const rows: Row[] = [];
   for (const [name, target] of Object.entries(THROUGHPUT_TARGETS)) {
     const figures = rest[name as keyof typeof THROUGHPUT_TARGETS];
@@ -46,6 +50,7 @@ function rowsOf({ overhead, idle_latency, scale, ledger, ...rest }: Report): Row
     const measured = `${scale.one} rows/s with one worker, ${scale.two} with two: ${scale.ratio} ×`;
     rows.push(['scale', measured, `≥ ${LEAST_SCALE} ×`, mark(scale.ratio >= LEAST_SCALE)]);
   }
+  for (const [model, figures] of Object.entries(profile ?? {})) rows.push(profileRow(model, figures));
   const { accepted, terminal, lost, doubled } = ledger;
   const measured = `${accepted} accepted, ${terminal} ended, ${lost} lost, ${doubled} doubled`;
   rows.push(['ledger', measured, '0 lost, 0 doubled', mark(lost === 0 && doubled === 0)]);
@@ -80,6 +85,15 @@ function idleRow({ raw_ms, p50_ms, p99_ms, added_p50_ms, added_p99_ms }: IdleFig
     `added p50 ≤ ${MOST_IDLE_P50_MS} ms`,
     mark(added_p50_ms <= MOST_IDLE_P50_MS),
   ];
+}
+
+function profileRow(model: string, figures: ProfileFigures): Row {
+  const { recommended, best, recommended_rows_per_s, best_rows_per_s, ratio } = figures;
+  const measured = [
+    `${recommended_rows_per_s} rows/s (${textOf(recommended)}) of ${best_rows_per_s} (${textOf(best)}): ${ratio}`,
+    `${figures.measurements} measurements, the full sweep ${figures.full_measurements}`,
+  ].join('\n');
+  return [`profile ${model}`, measured, `≥ ${LEAST_PROFILE} × best`, mark(ratio >= LEAST_PROFILE)];
 }
 
 function mark(reached: boolean): string {
