@@ -11,6 +11,7 @@ import { idle } from './parts/idle.js';
 import { loadCycles } from './parts/load-cycles.js';
 import { overhead } from './parts/overhead.js';
 import type { PartContext } from './parts/part.js';
+import { profile } from './parts/profile.js';
 import { recogniser, scale } from './parts/recogniser.js';
 import { route } from './parts/route.js';
 import { type Report, reportTable } from './report.js';
@@ -28,6 +29,7 @@ const PARTS = {
   'load-cycles': { key: 'load_cycles', run: loadCycles },
   route: { key: 'route', run: route },
   eta: { key: 'eta', run: eta },
+  profile: { key: 'profile', run: profile },
 } as const satisfies Record<string, { key: keyof Report; run(context: PartContext): Promise<unknown> }>;
 type PartName = keyof typeof PARTS;
 

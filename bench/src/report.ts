@@ -4,6 +4,7 @@ import type { EtaFigures } from './parts/eta.js';
 import type { IdleFigures } from './parts/idle.js';
 import type { LoadCycleFigures } from './parts/load-cycles.js';
 import type { OverheadFigures } from './parts/overhead.js';
+import { type ProfileFigures, textOf } from './parts/profile.js';
 import type { ScaleFigures } from './parts/recogniser.js';
 import type { RouteFigures } from './parts/route.js';
 import type { ThroughputFigures } from './parts/throughput.js';
@@ -20,6 +21,8 @@ export interface Report {
   load_cycles?: LoadCycleFigures;
   route?: RouteFigures;
   eta?: EtaFigures;
+  /** By model. */
+  profile?: Record<string, ProfileFigures>;
   ledger: LedgerCount;
 }
 
@@ -33,6 +36,7 @@ const LEAST_SCALE = 1.8;
 /** Memory after the last load cycle, against that after the third. */
 const MOST_CYCLE_GROWTH = 1.05;
 const MOST_ROUTE_US = 50;
+const LEAST_PROFILE = 0.95;
 
 export function reportTable(report: Report): string {
   const table = new Table({
@@ -43,7 +47,17 @@ export function reportTable(report: Report): string {
   return table.toString();
 }
 
-function rowsOf({ overhead, idle_latency, scale, load_cycles, route, eta, ledger, ...rest }: Report): Row[] {
+function rowsOf({
+  overhead,
+  idle_latency,
+  scale,
+  load_cycles,
+  route,
+  eta,
+  profile,
+  ledger,
+  ...rest
+}: Report): Row[] {
   const rows: Row[] = [];
   for (const [name, target] of Object.entries(THROUGHPUT_TARGETS)) {
     const figures = rest[name as keyof typeof THROUGHPUT_TARGETS];
@@ -66,6 +80,7 @@ function rowsOf({ overhead, idle_latency, scale, load_cycles, route, eta, ledger
     const measured = `error p50 ${percent(p50_error)}, p90 ${percent(p90_error)}, median bias ${percent(median_bias)} of the time left (${asked} asked)`;
     rows.push(['eta', measured, 'stated', '']);
   }
+  for (const [model, figures] of Object.entries(profile ?? {})) rows.push(profileRow(model, figures));
   const { accepted, terminal, lost, doubled } = ledger;
   const measured = `${accepted} accepted, ${terminal} ended, ${lost} lost, ${doubled} doubled`;
   rows.push(['ledger', measured, '0 lost, 0 doubled', mark(lost === 0 && doubled === 0)]);
@@ -109,6 +124,15 @@ function idleRow({ raw_ms, p50_ms, p99_ms, added_p50_ms, added_p99_ms }: IdleFig
 function loadCyclesRow({ cycles, third_mb, last_mb, ratio }: LoadCycleFigures): Row {
   const measured = `runner holds ${third_mb} MB after the third load cycle, ${last_mb} MB after ${cycles}: ${ratio} ×`;
   return ['load_cycles', measured, `≤ ${MOST_CYCLE_GROWTH} ×`, mark(ratio <= MOST_CYCLE_GROWTH)];
+}
+
+function profileRow(model: string, figures: ProfileFigures): Row {
+  const { recommended, best, recommended_rows_per_s, best_rows_per_s, ratio } = figures;
+  const measured = [
+    `${recommended_rows_per_s} rows/s (${textOf(recommended)}) of ${best_rows_per_s} (${textOf(best)}): ${ratio}`,
+    `${figures.measurements} measurements, the full sweep ${figures.full_measurements}`,
+  ].join('\n');
+  return [`profile ${model}`, measured, `≥ ${LEAST_PROFILE} × best`, mark(ratio >= LEAST_PROFILE)];
 }
 
 function mark(reached: boolean): string {

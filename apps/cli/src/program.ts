@@ -9,6 +9,7 @@ import { apiAddress, namedValue, wholeNumber } from './commands/option-values.js
 import type { CliConfig } from './config.js';
 import { EXIT, EXIT_HELP } from './exit-codes.js';
 import { addModelCommands } from './model-program.js';
+import { addModelTools } from './model-tools.js';
 import type { Terminal } from './terminal/terminal.js';
 
 export interface ProgramContext {
@@ -178,6 +179,12 @@ function addModels(program: Command, choose: (run: Run) => void): void {
     // Its options stand for its subcommands too, which have them themselves.
     .enablePositionalOptions()
     .summary('list the models, show what one takes and gives, or say how they are served')
+function addModels(program: Command, choose: (run: Run) => void): void {
+  const models = program
+    .command('models')
+    .summary('list the models, show what one takes and gives; profile, validate, add, diff')
+    // Options behind the name of a subcommand are its own: both have --json.
+    .enablePositionalOptions()
     .argument('[name]', 'name of a model')
     .addOption(jsonOption())
     .addOption(urlOption())
@@ -185,6 +192,7 @@ function addModels(program: Command, choose: (run: Run) => void): void {
       choose(async (context) => (await import('./commands/models.js')).models(name, options, context)),
     );
   addModelCommands(models, choose);
+  addModelTools(models, choose);
 }
 
 function addFleet(program: Command, choose: (run: Run) => void): void {
