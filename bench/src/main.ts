@@ -7,6 +7,7 @@ import { cpus } from 'node:os';
 import { parseArgs } from 'node:util';
 import { drain, images, live } from './parts/classifier.js';
 import { idle } from './parts/idle.js';
+import { idleModels } from './parts/idle-models.js';
 import { overhead } from './parts/overhead.js';
 import type { PartContext } from './parts/part.js';
 import { recogniser, scale } from './parts/recogniser.js';
@@ -21,6 +22,7 @@ const PARTS = {
   recogniser: { key: 'recogniser', run: recogniser },
   overhead: { key: 'overhead', run: overhead },
   idle: { key: 'idle_latency', run: idle },
+  'idle-models': { key: 'idle_models', run: idleModels },
   scale: { key: 'scale', run: scale },
 } as const satisfies Record<string, { key: keyof Report; run(context: PartContext): Promise<unknown> }>;
 type PartName = keyof typeof PARTS;

@@ -1,6 +1,7 @@
 /** The figures of a run against what the project wants to reach: one object for machines, one table for people. */
 import Table from 'cli-table3';
 import type { IdleFigures } from './parts/idle.js';
+import type { IdleModelsFigures } from './parts/idle-models.js';
 import type { OverheadFigures } from './parts/overhead.js';
 import type { ScaleFigures } from './parts/recogniser.js';
 import type { ThroughputFigures } from './parts/throughput.js';
@@ -13,6 +14,7 @@ export interface Report {
   recogniser?: ThroughputFigures;
   overhead?: OverheadFigures;
   idle_latency?: IdleFigures;
+  idle_models?: IdleModelsFigures;
   scale?: ScaleFigures;
   ledger: LedgerCount;
 }
@@ -24,6 +26,8 @@ const THROUGHPUT_TARGETS = { drain: 0.85, live: 0.6, images: 0.85, recogniser: 0
 const MOST_OVERHEAD = 2.5;
 const MOST_IDLE_P50_MS = 8;
 const LEAST_SCALE = 1.8;
+const MOST_IDLE_CPU_PERCENT = 3;
+const MOST_IDLE_CONNECTIONS = 300;
 
 export function reportTable(report: Report): string {
   const table = new Table({
@@ -34,7 +38,7 @@ export function reportTable(report: Report): string {
   return table.toString();
 }
 
-function rowsOf({ overhead, idle_latency, scale, ledger, ...rest }: Report): Row[] {
+function rowsOf({ overhead, idle_latency, idle_models, scale, ledger, ...rest }: Report): Row[] {
   const rows: Row[] = [];
   for (const [name, target] of Object.entries(THROUGHPUT_TARGETS)) {
     const figures = rest[name as keyof typeof THROUGHPUT_TARGETS];
@@ -42,6 +46,7 @@ function rowsOf({ overhead, idle_latency, scale, ledger, ...rest }: Report): Row
   }
   if (overhead) rows.push(overheadRow(overhead));
   if (idle_latency) rows.push(idleRow(idle_latency));
+  if (idle_models) rows.push(idleModelsRow(idle_models));
   if (scale) {
     const measured = `${scale.one} rows/s with one worker, ${scale.two} with two: ${scale.ratio} ×`;
     rows.push(['scale', measured, `≥ ${LEAST_SCALE} ×`, mark(scale.ratio >= LEAST_SCALE)]);
@@ -70,6 +75,17 @@ function overheadRow(figures: OverheadFigures): Row {
     `${requests_per_s} requests/s, BullMQ ${bullmq_jobs_per_s} jobs/s`,
   ].join('\n');
   return ['overhead', measured, `≤ ${MOST_OVERHEAD} ×`, mark(ratio <= MOST_OVERHEAD)];
+}
+
+function idleModelsRow(figures: IdleModelsFigures): Row {
+  const { models, start_ms, cpu_percent, redis_cpu_percent, connections, loaded, first_request_ms } = figures;
+  const measured = [
+    `${models} models on demand: ${cpu_percent} % of a core (Redis ${redis_cpu_percent} %), ${connections} connections`,
+    `ready after ${start_ms} ms with ${loaded} loaded; first request of one ${first_request_ms} ms`,
+  ].join('\n');
+  const target = `< ${MOST_IDLE_CPU_PERCENT} % of a core, < ${MOST_IDLE_CONNECTIONS} connections, none loaded`;
+  const reached = cpu_percent < MOST_IDLE_CPU_PERCENT && connections < MOST_IDLE_CONNECTIONS && loaded === 0;
+  return ['idle-models', measured, target, mark(reached)];
 }
 
 function idleRow({ raw_ms, p50_ms, p99_ms, added_p50_ms, added_p99_ms }: IdleFigures): Row {
