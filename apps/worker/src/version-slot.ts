@@ -108,6 +108,11 @@ export class VersionSlot {
     return this.#operation !== undefined;
   }
 
+  /** Nothing is loaded, under way, wanted or to be tried again. */
+  get isQuiet(): boolean {
+    return !this.#served && !this.#operation && !this.#failure && this.#aim.want !== 'load';
+  }
+
   get isPinned(): boolean {
     return this.#served?.source.config.pinned ?? this.#aim.source?.config.pinned ?? false;
   }

@@ -13,8 +13,9 @@ export interface IdleModelsFigures {
   models: number;
   /** From the start of the process to ready. */
   start_ms: number;
-  /** Per cent of one core, worker and runner together. */
+  /** Per cent of one core, worker and runner together, and the runner's part of it. */
   cpu_percent: number;
+  runner_cpu_percent: number;
   redis_cpu_percent: number;
   /** Connections to Redis that the worker and its runner hold. */
   connections: number;
@@ -47,6 +48,7 @@ export async function idleModels(context: PartContext): Promise<IdleModelsFigure
       models: MODELS,
       start_ms: Math.round(startMs),
       cpu_percent: percent(used.worker + used.runner),
+      runner_cpu_percent: percent(used.runner),
       redis_cpu_percent: percent(used.redis),
       connections: held,
       loaded,

@@ -76,7 +76,7 @@ it(`${SWAPS} swaps under load: every request succeeds, on one version, once`, as
     expect(result.outputs?.y?.data).toEqual([value]);
     versions.push(Number(result.version));
   }
-  const ended = await fleet.api.settle(10);
+  const ended = await fleet.api.settle(60);
   expect([...ended.values()].every((status) => status === 'succeeded')).toBe(true);
   expect(new Set(versions)).toEqual(new Set(Array.from({ length: SWAPS + 1 }, (_, i) => i + 1)));
   // What one worker refused because another had overtaken it would be a second run.
