@@ -8,6 +8,7 @@ import { parseArgs } from 'node:util';
 import { drain, images, live } from './parts/classifier.js';
 import { eta } from './parts/eta.js';
 import { idle } from './parts/idle.js';
+import { idleModels } from './parts/idle-models.js';
 import { loadCycles } from './parts/load-cycles.js';
 import { overhead } from './parts/overhead.js';
 import type { PartContext } from './parts/part.js';
@@ -25,6 +26,7 @@ const PARTS = {
   recogniser: { key: 'recogniser', run: recogniser },
   overhead: { key: 'overhead', run: overhead },
   idle: { key: 'idle_latency', run: idle },
+  'idle-models': { key: 'idle_models', run: idleModels },
   scale: { key: 'scale', run: scale },
   'load-cycles': { key: 'load_cycles', run: loadCycles },
   route: { key: 'route', run: route },

@@ -2,6 +2,7 @@
 import Table from 'cli-table3';
 import type { EtaFigures } from './parts/eta.js';
 import type { IdleFigures } from './parts/idle.js';
+import type { IdleModelsFigures } from './parts/idle-models.js';
 import type { LoadCycleFigures } from './parts/load-cycles.js';
 import type { OverheadFigures } from './parts/overhead.js';
 import { type ProfileFigures, textOf } from './parts/profile.js';
@@ -17,6 +18,7 @@ export interface Report {
   recogniser?: ThroughputFigures;
   overhead?: OverheadFigures;
   idle_latency?: IdleFigures;
+  idle_models?: IdleModelsFigures;
   scale?: ScaleFigures;
   load_cycles?: LoadCycleFigures;
   route?: RouteFigures;
@@ -37,6 +39,8 @@ const LEAST_SCALE = 1.8;
 const MOST_CYCLE_GROWTH = 1.05;
 const MOST_ROUTE_US = 50;
 const LEAST_PROFILE = 0.95;
+const MOST_IDLE_CPU_PERCENT = 3;
+const MOST_IDLE_CONNECTIONS = 300;
 
 export function reportTable(report: Report): string {
   const table = new Table({
@@ -50,6 +54,7 @@ export function reportTable(report: Report): string {
 function rowsOf({
   overhead,
   idle_latency,
+  idle_models,
   scale,
   load_cycles,
   route,
@@ -65,6 +70,7 @@ function rowsOf({
   }
   if (overhead) rows.push(overheadRow(overhead));
   if (idle_latency) rows.push(idleRow(idle_latency));
+  if (idle_models) rows.push(idleModelsRow(idle_models));
   if (scale) {
     const measured = `${scale.one} rows/s with one worker, ${scale.two} with two: ${scale.ratio} ×`;
     rows.push(['scale', measured, `≥ ${LEAST_SCALE} ×`, mark(scale.ratio >= LEAST_SCALE)]);
@@ -109,6 +115,17 @@ function overheadRow(figures: OverheadFigures): Row {
     `${requests_per_s} requests/s, BullMQ ${bullmq_jobs_per_s} jobs/s`,
   ].join('\n');
   return ['overhead', measured, `≤ ${MOST_OVERHEAD} ×`, mark(ratio <= MOST_OVERHEAD)];
+}
+
+function idleModelsRow(figures: IdleModelsFigures): Row {
+  const { models, start_ms, cpu_percent, redis_cpu_percent, connections, loaded, first_request_ms } = figures;
+  const measured = [
+    `${models} models on demand: ${cpu_percent} % of a core (Redis ${redis_cpu_percent} %), ${connections} connections`,
+    `ready after ${start_ms} ms with ${loaded} loaded; first request of one ${first_request_ms} ms`,
+  ].join('\n');
+  const target = `< ${MOST_IDLE_CPU_PERCENT} % of a core, < ${MOST_IDLE_CONNECTIONS} connections, none loaded`;
+  const reached = cpu_percent < MOST_IDLE_CPU_PERCENT && connections < MOST_IDLE_CONNECTIONS && loaded === 0;
+  return ['idle-models', measured, target, mark(reached)];
 }
 
 function idleRow({ raw_ms, p50_ms, p99_ms, added_p50_ms, added_p99_ms }: IdleFigures): Row {

@@ -178,13 +178,7 @@ function addModels(program: Command, choose: (run: Run) => void): void {
     .command('models')
     // Its options stand for its subcommands too, which have them themselves.
     .enablePositionalOptions()
-    .summary('list the models, show what one takes and gives, or say how they are served')
-function addModels(program: Command, choose: (run: Run) => void): void {
-  const models = program
-    .command('models')
-    .summary('list the models, show what one takes and gives; profile, validate, add, diff')
-    // Options behind the name of a subcommand are its own: both have --json.
-    .enablePositionalOptions()
+    .summary('list the models, show what one takes and gives, say how they are served, try them out')
     .argument('[name]', 'name of a model')
     .addOption(jsonOption())
     .addOption(urlOption())

@@ -4,6 +4,7 @@
  * waits for another's load. Turns come when the desired state changes, when a slot has settled, and every few seconds
  * for what changes on disk.
  */
+import { affinityRules } from '@remuda/core/devices/affinity-rules';
 import type { DeviceFacts, Placements } from '@remuda/core/devices/fits-device';
 import { placeModel } from '@remuda/core/devices/fits-device';
 import { Repeat } from '@remuda/core/fleet/repeat';
@@ -25,7 +26,7 @@ export interface ConvergerOptions {
   deployments: Pick<DeploymentView, 'deployments' | 'revision' | 'of' | 'serving'>;
   slots: SlotTable;
   devices: readonly HostedDevice[];
-  /** The devices as last probed. */
+  /** The devices as last probed; the same object until they are probed again. */
   deviceFacts(): readonly DeviceFacts[];
   /** Models to serve; empty: all. */
   models: readonly string[];
@@ -38,7 +39,7 @@ export interface ConvergerOptions {
   everyMs?: number;
 }
 
-const EVERY_MS = 3_000;
+const EVERY_MS = 5_000;
 
 /** A model with a configuration. */
 type Planned = RepositoryModel & { config: HarnessConfig };
@@ -48,6 +49,8 @@ export class Converger implements Service {
   readonly #options: ConvergerOptions;
   readonly #repeat: Repeat;
   readonly #told = new Set<string>();
+  /** Of each model that was planned: the objects that the plan was made from. */
+  readonly #plannedFrom = new Map<string, readonly unknown[]>();
   #models: ReadonlyMap<string, RepositoryModel> = new Map();
   #turning: Promise<void> | undefined;
   #again = false;
@@ -139,8 +142,20 @@ export class Converger implements Service {
   #tend(name: string): void {
     const model = this.#models.get(name);
     for (const { message, file } of model?.problems ?? []) this.#tell(name, message, file);
-    if (model?.config) this.#tendPlanned(model as Planned);
-    else this.#tendFaulty(name, model);
+    if (!model?.config) this.#tendFaulty(name, model);
+    else if (this.#hasNews(model as Planned)) this.#tendPlanned(model as Planned);
+  }
+
+  /** False: it was planned from the same facts, and nothing of it is loaded or under way, so time changes nothing. */
+  #hasNews(model: Planned): boolean {
+    const { deployments, deviceFacts, slots } = this.#options;
+    const { name } = model;
+    const facts: unknown[] = [model, deployments.deployments.get(name), deployments.serving(name)];
+    if (dependsOnLoad(model.config)) facts.push(deviceFacts());
+    const before = this.#plannedFrom.get(name);
+    this.#plannedFrom.set(name, facts);
+    const same = before !== undefined && facts.every((fact, i) => fact === before[i]);
+    return !same || !slots.of(name).every((slot) => slot.isQuiet);
   }
 
   /** Nothing can be planned: what is loaded stays, with the reason. */
@@ -238,6 +253,13 @@ export class Converger implements Service {
     this.#told.add(key);
     this.#options.logger.error({ model, file }, message);
   }
+}
+
+/** Whether its rules hang on what changes on a device. */
+function dependsOnLoad(config: HarnessConfig): boolean {
+  return affinityRules(config).some(
+    (rule) => rule.min_free_memory_mib !== undefined || rule.max_utilisation !== undefined,
+  );
 }
 
 const NOTHING: Omit<SlotAim, 'want' | 'reason'> = {

@@ -5,7 +5,7 @@
  */
 import { classOf } from '@remuda/core/devices/affinity-rules';
 import { type DeviceFacts, factsOf, fitsDevice } from '@remuda/core/devices/fits-device';
-import type { Device } from '@remuda/core/devices/machine';
+import type { Device, Machine } from '@remuda/core/devices/machine';
 import type { MachineWatch } from '@remuda/core/devices/machine-watch';
 import type { FleetView } from '@remuda/core/fleet/fleet-view';
 import { RunnerProcess } from '@remuda/core/inference/runner-process';
@@ -72,6 +72,7 @@ export class ModelHost implements Service {
   readonly #converger: Converger;
   readonly #doorbell: Doorbell;
   readonly #desk: VersionDesk;
+  #facts: { machine: Machine; devices: DeviceFacts[] } | undefined;
   #stopping = false;
 
   constructor(deps: ModelHostDeps) {
@@ -326,8 +327,10 @@ export class ModelHost implements Service {
     return this.#deps.fleet.workers;
   }
 
-  #deviceFacts(): DeviceFacts[] {
-    return factsOf(this.#deps.machine.machine);
+  #deviceFacts(): readonly DeviceFacts[] {
+    const { machine } = this.#deps.machine;
+    if (this.#facts?.machine !== machine) this.#facts = { machine, devices: factsOf(machine) };
+    return this.#facts.devices;
   }
 
   /** Conditions on what changes are looked at anew right before a load. */

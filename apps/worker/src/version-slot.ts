@@ -108,6 +108,11 @@ export class VersionSlot {
     return this.#operation !== undefined;
   }
 
+  /** Nothing is loaded, under way, wanted or to be tried again. */
+  get isQuiet(): boolean {
+    return !this.#served && !this.#operation && !this.#failure && this.#aim.want !== 'load';
+  }
+
   get isPinned(): boolean {
     return this.#served?.source.config.pinned ?? this.#aim.source?.config.pinned ?? false;
   }
@@ -338,16 +343,20 @@ export class VersionSlot {
   async #change(source: ModelSource): Promise<void> {
     const served = this.#served as ServedModel;
     const { instances, max_batch_size: maxBatchSize, timeout_ms: timeoutMs } = source.config;
-    const { runner } = this.device;
-    await runner.configure(this.modelId, { maxBatchSize, timeoutMs });
-    if (served.source.config.instances !== instances) {
-      const { memoryBytes } = await runner.scale(this.modelId, instances);
-      this.#booked += memoryBytes;
-    }
+    const more = instances - served.source.config.instances;
+    await this.device.runner.configure(this.modelId, { maxBatchSize, timeoutMs });
+    // Never more batches than sessions: grown before it is told of, shrunk after.
+    if (more > 0) await this.#scale(instances);
     served.reconfigure(source);
+    if (more < 0) await this.#scale(instances);
     this.#failure = undefined;
     this.#setState({ reason: null });
     this.#log('info', { instances, max_batch_size: maxBatchSize }, 'settings applied');
+  }
+
+  async #scale(instances: number): Promise<void> {
+    const { memoryBytes } = await this.device.runner.scale(this.modelId, instances);
+    this.#booked += memoryBytes;
   }
 
   async #unload(reason: string): Promise<void> {

@@ -16,12 +16,18 @@ export interface BenchModels {
   real?: Record<string, Overrides>;
   /** Names of test/models/make-models.mjs. */
   tiny?: readonly string[];
+  /** So many copies of a tiny model, loaded on demand: on-demand-1, … */
+  onDemand?: number;
 }
 
-export async function makeRepository(folder: string, { real = {}, tiny = [] }: BenchModels): Promise<void> {
+export async function makeRepository(
+  folder: string,
+  { real = {}, tiny = [], onDemand = 0 }: BenchModels,
+): Promise<void> {
   await mkdir(folder, { recursive: true });
   for (const [name, overrides] of Object.entries(real)) await copyModel(name, join(folder, name), overrides);
   if (tiny.length > 0) await copyTiny(folder, tiny);
+  if (onDemand > 0) await copyOnDemand(folder, onDemand);
 }
 
 /** Path of the ONNX file of a real model, for the raw sides. */
@@ -49,4 +55,16 @@ async function copyTiny(folder: string, names: readonly string[]): Promise<void>
   await makeTestModels(all);
   for (const name of names) await cp(join(all, name), join(folder, name), { recursive: true });
   await rm(all, { recursive: true });
+}
+
+async function copyOnDemand(folder: string, count: number): Promise<void> {
+  await copyTiny(folder, ['identity-fp32']);
+  const pattern = join(folder, 'identity-fp32');
+  const yaml = await readFile(join(pattern, 'model.yaml'), 'utf8');
+  for (let i = 1; i <= count; i++) {
+    const target = join(folder, `on-demand-${i}`);
+    await cp(pattern, target, { recursive: true });
+    await writeFile(join(target, 'model.yaml'), `${yaml}\nload_mode: on_demand\n`);
+  }
+  await rm(pattern, { recursive: true });
 }

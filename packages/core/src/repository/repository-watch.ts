@@ -2,14 +2,15 @@
  * A model repository that is looked at every few seconds: a look asks only for the times and sizes of what was there,
  * and reads again the models in which something has changed. 200 models cost a few hundred calls of stat.
  */
-import { readdir, stat } from 'node:fs/promises';
+import { stat } from 'node:fs';
+import { readdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { RemudaError } from '../errors.js';
 import { FileHashes } from './file-hashes.js';
 import { type RepositoryModel, scanModelFolder, subfolders } from './manifests.js';
 
 /** Stats under way at once: a slow network folder must not take every thread of the pool. */
-const AT_ONCE = 16;
+const AT_ONCE = 32;
 
 interface Watched {
   model: RepositoryModel;
@@ -84,9 +85,11 @@ async function marksOf(folder: string): Promise<Map<string, string>> {
   return marks;
 }
 
+/** By callback: at hundreds of calls a look, the promises of node:fs cost half as much again. */
 function markOf(path: string): Promise<string> {
-  return stat(path).then(
-    ({ size, mtimeMs, ctimeMs, ino }) => `${size} ${mtimeMs} ${ctimeMs} ${ino}`,
-    () => 'none',
-  );
+  return new Promise((resolve) => {
+    stat(path, (error, found) => {
+      resolve(error ? 'none' : `${found.size} ${found.mtimeMs} ${found.ctimeMs} ${found.ino}`);
+    });
+  });
 }
