@@ -2,8 +2,8 @@
  * The environment of a runner process: its parent's, with glibc's allocator told to give memory back. As it comes, each
  * thread has an arena of its own, and after the first large block is freed blocks of up to 32 MB are cut out of those
  * arenas rather than mapped by themselves: what an unloaded model held stays with the process, in pieces that the next
- * model does not fit. Measured with nothing loaded, after load cycles of two models: 221 MB after the third, 280 MB
- * after 50; with these settings 144 MB and 146 MB, at the same CPU time a row. Other allocators ignore them.
+ * model does not fit. Measured with nothing loaded, two models, a busy machine: 221 MB after the third load cycle and
+ * 280 MB after 50; with these settings 153 MB and 163 MB, at the same CPU time a row. Other allocators ignore them.
  */
 
 /** What is set already is left as it is. */
