@@ -74,7 +74,7 @@ function candidateOf(deviceClass: string, { classes, queuedRows }: RouteFacts): 
     workers: facts ? facts.ready + facts.coming : 0,
     instances: facts?.instances ?? 0,
     rows_ahead: facts ? facts.rowsInHand + queuedRows(facts.deviceClass) : 0,
-    seconds_per_row: facts?.secondsPerRow ?? null,
+    seconds_per_row: facts?.secondsPerRow == null ? null : rounded(facts.secondsPerRow, 6),
     expected_s: null,
     verdict: 'comes after the one chosen',
     facts,
@@ -172,6 +172,7 @@ function seconds({ expected_s, seconds_per_row }: Candidate): string {
   return `${expected_s} s${seconds_per_row === null ? ' (not measured, taken for slow)' : ''}`;
 }
 
-function rounded(value: number): number {
-  return Math.round(value * 10_000) / 10_000;
+function rounded(value: number, digits = 4): number {
+  const unit = 10 ** digits;
+  return Math.round(value * unit) / unit;
 }
