@@ -246,6 +246,7 @@ export class ServedModel {
       this.lastProgressAt,
       items.reduce((sum, item) => sum + item.rows, 0),
     );
+    observers.versions?.ended(source.model, source.version, units, ends);
     this.#judge(ends);
     return ends;
   }

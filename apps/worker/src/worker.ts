@@ -12,6 +12,7 @@ import { type Clock, systemClock } from '@remuda/core/lifecycle/clock';
 import { type Service, ServiceGroup } from '@remuda/core/lifecycle/service';
 import { DeploymentView } from '@remuda/core/models/deployment-view';
 import { Steward } from '@remuda/core/models/steward';
+import { VersionStats } from '@remuda/core/models/version-stats';
 import { type LifeLog, lifeLog } from '@remuda/core/observability/events';
 import type { Logger } from '@remuda/core/observability/logger';
 import { createMetrics, type Metrics } from '@remuda/core/observability/metrics';
@@ -58,6 +59,7 @@ export class Worker implements Service {
   readonly #fleet: FleetView;
   readonly #store: RequestStore;
   readonly #deployments: DeploymentView;
+  readonly #versions: VersionStats;
   readonly #steward: Steward;
   readonly #queues: JobQueues;
   readonly #rates: RateMeter;
@@ -107,6 +109,11 @@ export class Worker implements Service {
     });
     // Not started: it is looked at when a question about the others comes up.
     this.#fleet = new FleetView({ ...shared, onError: (error) => this.#redisError(error) });
+    this.#versions = new VersionStats({
+      ...shared,
+      deployments: this.#deployments,
+      onError: (error) => this.#redisError(error),
+    });
     this.#steward = this.#newSteward();
     this.#queues = new JobQueues({
       redis: this.#redis,
@@ -144,6 +151,7 @@ export class Worker implements Service {
         machine,
         heartbeats,
         this.#deployments,
+        this.#versions,
         models,
         trials,
         this.#liveness,
@@ -217,7 +225,7 @@ export class Worker implements Service {
       clock: this.#clock,
       rates: this.#rates,
       logger: this.#logger,
-      observers: { metrics: this.#metrics, life: this.#life },
+      observers: { metrics: this.#metrics, life: this.#life, versions: this.#versions },
       announce: () => this.#announcements.make(),
       handle: (job) =>
         processJob(job, {

@@ -194,6 +194,12 @@ export const METRICS = {
     help: '0 closed, 1 half open (one batch is tried), 2 open: its runs keep failing, jobs are handed back.',
     labels: MODEL_ON_ONE_DEVICE,
   },
+  canaryRollbacks: {
+    name: 'remuda_canary_rollbacks_total',
+    kind: 'counter',
+    help: 'Canaries taken back by the steward, by why: errors, latency, breaker.',
+    labels: ['model', 'by'],
+  },
   // Trouble
   breakerOpened: {
     name: 'remuda_breaker_opened_total',
