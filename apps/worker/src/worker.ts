@@ -11,6 +11,7 @@ import { HeartbeatWriter } from '@remuda/core/fleet/heartbeats';
 import { type Clock, systemClock } from '@remuda/core/lifecycle/clock';
 import { type Service, ServiceGroup } from '@remuda/core/lifecycle/service';
 import { DeploymentView } from '@remuda/core/models/deployment-view';
+import { ShadowComparer } from '@remuda/core/models/shadow-comparer';
 import { Steward } from '@remuda/core/models/steward';
 import { VersionStats } from '@remuda/core/models/version-stats';
 import { type LifeLog, lifeLog } from '@remuda/core/observability/events';
@@ -60,6 +61,7 @@ export class Worker implements Service {
   readonly #store: RequestStore;
   readonly #deployments: DeploymentView;
   readonly #versions: VersionStats;
+  readonly #comparer: ShadowComparer;
   readonly #steward: Steward;
   readonly #queues: JobQueues;
   readonly #rates: RateMeter;
@@ -109,10 +111,15 @@ export class Worker implements Service {
     });
     // Not started: it is looked at when a question about the others comes up.
     this.#fleet = new FleetView({ ...shared, onError: (error) => this.#redisError(error) });
-    this.#versions = new VersionStats({
+    const watching = {
       ...shared,
       deployments: this.#deployments,
-      onError: (error) => this.#redisError(error),
+      onError: (error: Error) => this.#redisError(error),
+    };
+    this.#comparer = new ShadowComparer({ ...watching, store: this.#store, metrics: this.#metrics });
+    this.#versions = new VersionStats({
+      ...watching,
+      onShadowEnd: (model, id) => this.#comparer.offer(model, id),
     });
     this.#steward = this.#newSteward();
     this.#queues = new JobQueues({
@@ -151,6 +158,7 @@ export class Worker implements Service {
         machine,
         heartbeats,
         this.#deployments,
+        this.#comparer,
         this.#versions,
         models,
         trials,

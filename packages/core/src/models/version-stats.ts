@@ -46,6 +46,8 @@ export interface VersionStatsOptions {
   keys: Keys;
   /** The desired state as this process knows it. */
   deployments: { of(model: string): ModelDeployment };
+  /** A copy for a shadow version has ended. */
+  onShadowEnd?(model: string, shadowId: string): void;
   clock: Clock;
   onError(error: Error): void;
 }
@@ -81,9 +83,14 @@ export class VersionStats implements Service, VersionObserver {
 
   ended(model: string, version: string, units: Units, ends: readonly UnitEnd[]): void {
     const counts = this.#countsOf(model);
-    if (!counts) return;
     ends.forEach((end, i) => {
-      if (end.kind !== 'written' || isShadowId(units[i]?.requestId ?? '')) return;
+      if (end.kind !== 'written') return;
+      const { requestId } = units[i] as Units[number];
+      if (isShadowId(requestId)) {
+        if (end.ended) this.#options.onShadowEnd?.(model, requestId);
+        return;
+      }
+      if (!counts) return;
       const outcome = end.ok ? 'ok' : classOf(end.code as ErrorCode);
       if (outcome) add(counts, `${version}:${outcome}`);
     });

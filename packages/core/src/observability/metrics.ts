@@ -200,6 +200,12 @@ export const METRICS = {
     help: 'Canaries taken back by the steward, by why: errors, latency, breaker.',
     labels: ['model', 'by'],
   },
+  shadowCopies: {
+    name: 'remuda_shadow_copies_total',
+    kind: 'counter',
+    help: 'Copies for shadow versions: submitted, skipped (too many wait) or lost by the API; compared or not_compared by the workers.',
+    labels: ['model', 'outcome'],
+  },
   // Trouble
   breakerOpened: {
     name: 'remuda_breaker_opened_total',

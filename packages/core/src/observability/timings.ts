@@ -4,6 +4,7 @@
  */
 import type { ItemMetrics } from '@remuda/schemas';
 import type { BatchUnit, UnitOutcome } from '../inference/runner-protocol.js';
+import { isShadowId } from '../models/shadow-id.js';
 import type { VersionObserver } from '../models/version-stats.js';
 import type { LifeLog } from './events.js';
 import type { Metrics } from './metrics.js';
@@ -74,6 +75,7 @@ export interface Observers {
 export function observeClosed(batch: BatchFacts, { metrics, life }: Observers): void {
   const { model, version, deviceClass: device_class, lanes, units, closedAt } = batch;
   units.forEach((unit, index) => {
+    if (isShadowId(unit.requestId)) return;
     const partition = { model, device_class, lane: lanes[index] as string };
     metrics.queueWait.observe(partition, Math.max(0, closedAt - unit.acceptedAt) / 1000);
   });
@@ -116,7 +118,7 @@ export function observeDone(
 function observeUnits({ model, lanes, units }: BatchFacts, times: BatchTimes, metrics: Metrics): void {
   times.outcomes.forEach((outcome, index) => {
     const unit = units[index];
-    if (unit && outcome.kind === 'written') {
+    if (unit && outcome.kind === 'written' && !isShadowId(unit.requestId)) {
       const lane = lanes[index] as string;
       metrics.requestSeconds.observe({ model, lane }, Math.max(0, times.doneAt - unit.acceptedAt) / 1000);
     }
