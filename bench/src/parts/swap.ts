@@ -47,7 +47,8 @@ interface Swap {
 
 export async function swap(context: PartContext): Promise<SwapFigures> {
   const swaps = context.quick ? 4 : 20;
-  const models = { real: { [MODEL]: {} }, versions: { [MODEL]: 2 } };
+  // A policy that keeps neither version: what holds one is that it serves.
+  const models = { real: { [MODEL]: { version_policy: '{ only: [9] }' } }, versions: { [MODEL]: 2 } };
   const rig = await Rig.start({ models, ...context.rig });
   const load = new OpenLoad(rig.apiUrl);
   try {
