@@ -15,6 +15,7 @@ import type { PartContext } from './parts/part.js';
 import { profile } from './parts/profile.js';
 import { recogniser, scale } from './parts/recogniser.js';
 import { route } from './parts/route.js';
+import { swap } from './parts/swap.js';
 import { type Report, reportTable } from './report.js';
 import { Ledger } from './rig/ledger.js';
 
@@ -32,6 +33,7 @@ const PARTS = {
   route: { key: 'route', run: route },
   eta: { key: 'eta', run: eta },
   profile: { key: 'profile', run: profile },
+  swap: { key: 'swap', run: swap },
 } as const satisfies Record<string, { key: keyof Report; run(context: PartContext): Promise<unknown> }>;
 type PartName = keyof typeof PARTS;
 

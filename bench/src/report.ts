@@ -8,6 +8,7 @@ import type { OverheadFigures } from './parts/overhead.js';
 import { type ProfileFigures, textOf } from './parts/profile.js';
 import type { ScaleFigures } from './parts/recogniser.js';
 import type { RouteFigures } from './parts/route.js';
+import type { SwapFigures } from './parts/swap.js';
 import type { ThroughputFigures } from './parts/throughput.js';
 import type { LedgerCount } from './rig/ledger.js';
 
@@ -25,6 +26,7 @@ export interface Report {
   eta?: EtaFigures;
   /** By model. */
   profile?: Record<string, ProfileFigures>;
+  swap?: SwapFigures;
   ledger: LedgerCount;
 }
 
@@ -41,6 +43,7 @@ const MOST_ROUTE_US = 50;
 const LEAST_PROFILE = 0.95;
 const MOST_IDLE_CPU_PERCENT = 3;
 const MOST_IDLE_CONNECTIONS = 300;
+const MOST_SWAP_RATIO = 1.5;
 
 export function reportTable(report: Report): string {
   const table = new Table({
@@ -60,6 +63,7 @@ function rowsOf({
   route,
   eta,
   profile,
+  swap,
   ledger,
   ...rest
 }: Report): Row[] {
@@ -87,6 +91,7 @@ function rowsOf({
     rows.push(['eta', measured, 'stated', '']);
   }
   for (const [model, figures] of Object.entries(profile ?? {})) rows.push(profileRow(model, figures));
+  if (swap) rows.push(swapRow(swap));
   const { accepted, terminal, lost, doubled } = ledger;
   const measured = `${accepted} accepted, ${terminal} ended, ${lost} lost, ${doubled} doubled`;
   rows.push(['ledger', measured, '0 lost, 0 doubled', mark(lost === 0 && doubled === 0)]);
@@ -150,6 +155,16 @@ function profileRow(model: string, figures: ProfileFigures): Row {
     `${figures.measurements} measurements, the full sweep ${figures.full_measurements}`,
   ].join('\n');
   return [`profile ${model}`, measured, `≥ ${LEAST_PROFILE} × best`, mark(ratio >= LEAST_PROFILE)];
+}
+
+function swapRow(figures: SwapFigures): Row {
+  const { swaps, requests, errors, p99_before_ms, p99_during_ms, ratio, moved_after_ms } = figures;
+  const measured = [
+    `${swaps} swaps under 200 requests/s: ${errors} errors of ${requests}`,
+    `p99 ${p99_before_ms} ms before, ${p99_during_ms} ms during: ${ratio} ×; moved after ${moved_after_ms} ms`,
+  ].join('\n');
+  const reached = errors === 0 && ratio <= MOST_SWAP_RATIO;
+  return ['swap', measured, `no error, ≤ ${MOST_SWAP_RATIO} ×`, mark(reached)];
 }
 
 function mark(reached: boolean): string {

@@ -250,6 +250,11 @@ const MODELS = {
       { about: `Gives back its ${datatype} input.`, file: identity(datatype, ['N', 'D']), rows: 32 },
     ]),
   ),
+  'identity-4': {
+    about: 'Gives back its rows of 4: takes and gives what fail-on-mark does.',
+    file: identity('FP32', ['N', 4]),
+    rows: 32,
+  },
   'identity-16': {
     about: 'Gives back 16 floats a row; for benchmarks.',
     file: identity('FP32', ['N', 16]),

@@ -15,6 +15,7 @@ import type { BatchUnit } from '@remuda/core/inference/runner-protocol';
 import type { SharedGate } from '@remuda/core/inference/shared-gate';
 import type { Clock } from '@remuda/core/lifecycle/clock';
 import { Breaker, type BreakerState, type ItemVerdict, verdictOf } from '@remuda/core/models/breaker';
+import { isShadowId } from '@remuda/core/models/shadow-id';
 import type { Logger } from '@remuda/core/observability/logger';
 import type { Metrics } from '@remuda/core/observability/metrics';
 import {
@@ -189,7 +190,7 @@ export class ServedModel {
     this.#updateLimits();
     const first = await this.#batcher.add(item);
     const end = first === 'expired' ? await this.#expire(item) : first;
-    if (typeof end === 'object' && end.kind === 'written' && end.ended) {
+    if (typeof end === 'object' && end.kind === 'written' && end.ended && !isShadowId(item.unit.requestId)) {
       const { model } = this.source;
       this.#deps.observers.metrics.requests.inc({ model, lane: item.lane, outcome: end.ended });
     }
@@ -246,6 +247,7 @@ export class ServedModel {
       this.lastProgressAt,
       items.reduce((sum, item) => sum + item.rows, 0),
     );
+    observers.versions?.ended(source.model, source.version, units, ends);
     this.#judge(ends);
     return ends;
   }

@@ -11,7 +11,9 @@ import { HeartbeatWriter } from '@remuda/core/fleet/heartbeats';
 import { type Clock, systemClock } from '@remuda/core/lifecycle/clock';
 import { type Service, ServiceGroup } from '@remuda/core/lifecycle/service';
 import { DeploymentView } from '@remuda/core/models/deployment-view';
+import { ShadowComparer } from '@remuda/core/models/shadow-comparer';
 import { Steward } from '@remuda/core/models/steward';
+import { VersionStats } from '@remuda/core/models/version-stats';
 import { type LifeLog, lifeLog } from '@remuda/core/observability/events';
 import type { Logger } from '@remuda/core/observability/logger';
 import { createMetrics, type Metrics } from '@remuda/core/observability/metrics';
@@ -58,6 +60,8 @@ export class Worker implements Service {
   readonly #fleet: FleetView;
   readonly #store: RequestStore;
   readonly #deployments: DeploymentView;
+  readonly #versions: VersionStats;
+  readonly #comparer: ShadowComparer;
   readonly #steward: Steward;
   readonly #queues: JobQueues;
   readonly #rates: RateMeter;
@@ -107,6 +111,16 @@ export class Worker implements Service {
     });
     // Not started: it is looked at when a question about the others comes up.
     this.#fleet = new FleetView({ ...shared, onError: (error) => this.#redisError(error) });
+    const watching = {
+      ...shared,
+      deployments: this.#deployments,
+      onError: (error: Error) => this.#redisError(error),
+    };
+    this.#comparer = new ShadowComparer({ ...watching, store: this.#store, metrics: this.#metrics });
+    this.#versions = new VersionStats({
+      ...watching,
+      onShadowEnd: (model, id) => this.#comparer.offer(model, id),
+    });
     this.#steward = this.#newSteward();
     this.#queues = new JobQueues({
       redis: this.#redis,
@@ -144,6 +158,8 @@ export class Worker implements Service {
         machine,
         heartbeats,
         this.#deployments,
+        this.#comparer,
+        this.#versions,
         models,
         trials,
         this.#liveness,
@@ -217,7 +233,7 @@ export class Worker implements Service {
       clock: this.#clock,
       rates: this.#rates,
       logger: this.#logger,
-      observers: { metrics: this.#metrics, life: this.#life },
+      observers: { metrics: this.#metrics, life: this.#life, versions: this.#versions },
       announce: () => this.#announcements.make(),
       handle: (job) =>
         processJob(job, {

@@ -18,14 +18,17 @@ export interface BenchModels {
   tiny?: readonly string[];
   /** So many copies of a tiny model, loaded on demand: on-demand-1, … */
   onDemand?: number;
+  /** Versions of a real model, where it has more than one: copies that differ in a file beside the model. */
+  versions?: Record<string, number>;
 }
 
 export async function makeRepository(
   folder: string,
-  { real = {}, tiny = [], onDemand = 0 }: BenchModels,
+  { real = {}, tiny = [], onDemand = 0, versions = {} }: BenchModels,
 ): Promise<void> {
   await mkdir(folder, { recursive: true });
   for (const [name, overrides] of Object.entries(real)) await copyModel(name, join(folder, name), overrides);
+  for (const [name, count] of Object.entries(versions)) await addVersions(join(folder, name), count);
   if (tiny.length > 0) await copyTiny(folder, tiny);
   if (onDemand > 0) await copyOnDemand(folder, onDemand);
 }
@@ -44,6 +47,13 @@ async function copyModel(name: string, target: string, overrides: Overrides): Pr
     text = line.test(text) ? text.replace(line, `${key}: ${value}`) : `${text}\n${key}: ${value}\n`;
   }
   await writeFile(file, text);
+}
+
+async function addVersions(folder: string, count: number): Promise<void> {
+  for (let version = 2; version <= count; version++) {
+    await cp(join(folder, '1'), join(folder, String(version)), { recursive: true });
+    await writeFile(join(folder, String(version), 'version.txt'), `${version}\n`);
+  }
 }
 
 async function copyTiny(folder: string, names: readonly string[]): Promise<void> {

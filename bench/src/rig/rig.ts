@@ -15,7 +15,9 @@ import { Keys } from '@remuda/core/store/keys';
 import { connectRedis, type Redis } from '@remuda/core/store/redis';
 import { RequestStore } from '@remuda/core/store/request-store';
 import { type PrivateRedis, startPrivateRedis } from '@remuda/infra/redis-launcher';
+import type { Fleet } from '@remuda/schemas';
 import { Queue } from 'bullmq';
+import { request } from 'undici';
 import { type BenchModels, makeRepository, ROOT } from './bench-models.js';
 import { type NodeServer, startServer } from './node-process.js';
 import { childrenOf, cpuMicros } from './proc-stat.js';
@@ -117,6 +119,24 @@ export class Rig {
 
   async stopWorkers(): Promise<void> {
     await Promise.all(this.#workers.splice(0).map((worker) => worker.stop()));
+  }
+
+  /** A call of the admin API. @throws Error with what any refusal said */
+  async admin(method: 'GET' | 'PUT', path: string, body?: object): Promise<unknown> {
+    return this.#call(method, `/v1/admin/models/${path}`, body);
+  }
+
+  async fleet(): Promise<Fleet> {
+    return (await this.#call('GET', '/v1/fleet')) as Fleet;
+  }
+
+  async #call(method: 'GET' | 'PUT', path: string, body?: object): Promise<unknown> {
+    const headers = body ? { 'content-type': 'application/json' } : {};
+    const text = body && JSON.stringify(body);
+    const response = await request(`${this.apiUrl}${path}`, { method, headers, body: text });
+    if (response.statusCode >= 300)
+      throw new Error(`${method} ${path}: ${response.statusCode} ${await response.body.text()}`);
+    return response.body.json();
   }
 
   /** Holds a queue back, so that a backlog can be built while warm workers stand ready; false lets it go. */

@@ -16,13 +16,19 @@ export function fleetModels(workers: readonly WorkerHeartbeat[]): Map<string, Fl
   const models = new Map<string, FleetModel>();
   for (const { worker_id: workerId, state: workerState, models: loaded } of workers) {
     if (workerState === 'draining') continue;
-    for (const { model, version, device, state, reason, load_mode: loadMode } of loaded) {
+    for (const { model, version, device, state, reason, load_mode: loadMode, breaker } of loaded) {
       const known = models.get(model) ?? { copies: [], loadMode };
-      known.copies.push({ workerId, version, device, state, reason });
+      known.copies.push({ workerId, version, device, state, reason, breaker });
       models.set(model, known);
     }
   }
   return models;
+}
+
+/** The runs of the version keep failing wherever it is loaded. */
+export function isBroken({ copies }: FleetModel, version: string): boolean {
+  const ready = copies.filter((copy) => copy.version === version && copy.state === 'ready');
+  return ready.length > 0 && ready.every(({ breaker }) => breaker === 'open' || breaker === 'half_open');
 }
 
 type ByField = ReadonlyMap<string, Published>;

@@ -24,6 +24,7 @@ import { targetRefs } from './target-refs.js';
 /** A version on a device, as a live worker that is not draining says. */
 export interface VersionCopy extends Pick<LoadedModel, 'version' | 'device' | 'state' | 'reason'> {
   workerId: string;
+  breaker?: LoadedModel['breaker'];
 }
 
 export interface MoveFacts {

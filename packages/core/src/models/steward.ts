@@ -3,6 +3,8 @@
  * ready and lets each reference follow when nothing is lost by it (reference-moves.ts). One worker of the fleet has the
  * role at a time, by a lease; what it writes is refused by Redis once the lease is another's.
  *
+ * It also takes back canaries that are worse than the stable version (canary-rollback.ts).
+ *
  * Every move goes into the model's history, the log and the metrics. A move that is held back because the new version
  * failed is told once.
  */
@@ -17,8 +19,9 @@ import type { Metrics } from '../observability/metrics.js';
 import { fieldOf, PublishedSignatures } from '../requests/published-signatures.js';
 import type { Keys } from '../store/keys.js';
 import type { Redis } from '../store/redis.js';
+import { rollBackBadCanaries } from './canary-rollback.js';
 import type { DeploymentView } from './deployment-view.js';
-import { classesOf, configOf, type FleetModel, fleetModels } from './fleet-models.js';
+import { classesOf, configOf, type FleetModel, fleetModels, isBroken } from './fleet-models.js';
 import { decideMoves, type Move } from './reference-moves.js';
 
 const EVERY_MS = 500;
@@ -34,7 +37,7 @@ export interface StewardOptions {
   keys: Keys;
   /** Started by who has it; its onChange should call nudge(). */
   view: DeploymentView;
-  metrics: Pick<Metrics, 'referenceMoves'>;
+  metrics: Pick<Metrics, 'referenceMoves' | 'canaryRollbacks'>;
   logger: Logger;
   onError(error: Error): void;
   clock?: Clock;
@@ -103,6 +106,8 @@ export class Steward implements Service {
     if (!(await this.#lease.hold())) return;
     const workers = await this.#heartbeats.read();
     const models = fleetModels(workers);
+    const broken = (model: string, version: string) => isBroken(models.get(model) ?? NOTHING, version);
+    await rollBackBadCanaries({ ...this.#options, isBroken: broken });
     await this.#refreshPublished(models);
     const seen = this.#decide(models, workers);
     if (seen.every(({ moves }) => moves.every(isHeld))) return this.#tellHeld(seen);

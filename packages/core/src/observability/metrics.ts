@@ -194,6 +194,18 @@ export const METRICS = {
     help: '0 closed, 1 half open (one batch is tried), 2 open: its runs keep failing, jobs are handed back.',
     labels: MODEL_ON_ONE_DEVICE,
   },
+  canaryRollbacks: {
+    name: 'remuda_canary_rollbacks_total',
+    kind: 'counter',
+    help: 'Canaries taken back by the steward, by why: errors, latency, breaker.',
+    labels: ['model', 'by'],
+  },
+  shadowCopies: {
+    name: 'remuda_shadow_copies_total',
+    kind: 'counter',
+    help: 'Copies for shadow versions: submitted, skipped (too many wait) or lost by the API; compared or not_compared by the workers.',
+    labels: ['model', 'outcome'],
+  },
   // Trouble
   breakerOpened: {
     name: 'remuda_breaker_opened_total',

@@ -4,6 +4,8 @@
  */
 import type { ItemMetrics } from '@remuda/schemas';
 import type { BatchUnit, UnitOutcome } from '../inference/runner-protocol.js';
+import { isShadowId } from '../models/shadow-id.js';
+import type { VersionObserver } from '../models/version-stats.js';
 import type { LifeLog } from './events.js';
 import type { Metrics } from './metrics.js';
 
@@ -55,6 +57,8 @@ export interface BatchTimes {
   fetchMs: number;
   runMs: number;
   writeMs: number;
+  /** Each native run. */
+  runs?: readonly { seconds: number }[];
   outcomes: readonly UnitOutcome[];
   /** Unix milliseconds. */
   doneAt: number;
@@ -63,12 +67,15 @@ export interface BatchTimes {
 export interface Observers {
   metrics: Metrics;
   life: LifeLog;
+  /** Counts versions while traffic is split. */
+  versions?: VersionObserver;
 }
 
 /** A batch has been closed: the waits of its units end. */
 export function observeClosed(batch: BatchFacts, { metrics, life }: Observers): void {
   const { model, version, deviceClass: device_class, lanes, units, closedAt } = batch;
   units.forEach((unit, index) => {
+    if (isShadowId(unit.requestId)) return;
     const partition = { model, device_class, lane: lanes[index] as string };
     metrics.queueWait.observe(partition, Math.max(0, closedAt - unit.acceptedAt) / 1000);
   });
@@ -88,7 +95,11 @@ export function observeClosed(batch: BatchFacts, { metrics, life }: Observers): 
 }
 
 /** A batch has come back: its run, its rows, what became of its units. */
-export function observeDone(batch: BatchFacts, times: BatchTimes, { metrics, life }: Observers): void {
+export function observeDone(
+  batch: BatchFacts,
+  times: BatchTimes,
+  { metrics, life, versions }: Observers,
+): void {
   const { model, version, deviceClass: device_class } = batch;
   const place = { model, version, device_class };
   const failed = times.outcomes.some((outcome) => outcome.kind === 'run_failed');
@@ -100,13 +111,14 @@ export function observeDone(batch: BatchFacts, times: BatchTimes, { metrics, lif
   metrics.runSeconds.observe(place, times.runMs / 1000);
   metrics.writeSeconds.observe(place, times.writeMs / 1000);
   observeUnits(batch, times, metrics);
+  versions?.ran(model, version, batch.units, times.runs ?? []);
   if (life.enabled) logDone(batch, times, rows, life);
 }
 
 function observeUnits({ model, lanes, units }: BatchFacts, times: BatchTimes, metrics: Metrics): void {
   times.outcomes.forEach((outcome, index) => {
     const unit = units[index];
-    if (unit && outcome.kind === 'written') {
+    if (unit && outcome.kind === 'written' && !isShadowId(unit.requestId)) {
       const lane = lanes[index] as string;
       metrics.requestSeconds.observe({ model, lane }, Math.max(0, times.doneAt - unit.acceptedAt) / 1000);
     }

@@ -10,7 +10,7 @@ export async function getRequest(
   { store, guard }: { store: Pick<RequestStore, 'read'>; guard: StoreGuard },
 ): Promise<StoredRecord> {
   const [record] = await guard.run(() => store.read([requestId]));
-  if (!record) {
+  if (!record || record.document.shadowOf !== undefined) {
     throw new RemudaError(
       'request_not_found',
       `no request "${requestId}" is known: it never was, or the time for which it was kept has passed`,

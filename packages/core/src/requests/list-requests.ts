@@ -63,6 +63,7 @@ async function readPage(
 }
 
 function matches({ document, status }: StoredRecord, { model, status: wanted, tag }: RequestFilter): boolean {
+  if (document.shadowOf !== undefined) return false;
   if (model !== undefined && document.model !== model) return false;
   if (wanted !== undefined && status !== wanted) return false;
   return tag === undefined || document.metadata.tags?.[tag.key] === tag.value;

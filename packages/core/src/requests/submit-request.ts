@@ -46,6 +46,7 @@ export interface SubmitDeps {
   resolver: Pick<ModelResolver, 'resolve' | 'isReady'>;
   doorbell: Pick<Doorbell, 'ring'>;
   metrics: Pick<Metrics, 'accepted' | 'payloadBytes'>;
+  shadows?: { offer(acceptance: Acceptance): void };
   life: LifeLog;
   clock: Clock;
   /** How long results are kept where the request does not say. */
@@ -164,6 +165,7 @@ export class RequestSubmitter {
     metrics.accepted.inc({ model, device_class, lane });
     for (const payload of acceptance.payloads) metrics.payloadBytes.observe({ model }, payload.length);
     if (life.enabled) this.#logAcceptance(prepared);
+    this.#deps.shadows?.offer(acceptance);
     return { record: presentRequest(recordOf(acceptance), clock.now()), known: false };
   }
 

@@ -158,7 +158,7 @@ export class Sweeper implements Service {
   #repaired(kind: 'expired' | 'job_added' | 'worker_lost', ended?: StoredRecord, outcome = ''): void {
     const { metrics } = this.#options;
     metrics.sweeperRepairs.inc({ kind });
-    if (ended) {
+    if (ended && ended.document.shadowOf === undefined) {
       const { model, route } = ended.document;
       metrics.requests.inc({ model, lane: route.lane, outcome });
     }

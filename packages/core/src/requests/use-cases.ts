@@ -6,8 +6,12 @@ import { FleetView } from '../fleet/fleet-view.js';
 import { type Clock, systemClock } from '../lifecycle/clock.js';
 import { type Service, ServiceGroup } from '../lifecycle/service.js';
 import { DeploymentView } from '../models/deployment-view.js';
+import type { ModelReports } from '../models/describe-admin-models.js';
 import { ModelAdmin, type ModelAdminDeps } from '../models/edit-models.js';
 import { ModelResolver } from '../models/model-resolver.js';
+import { ShadowCopies } from '../models/shadow-copies.js';
+import { readShadowReport } from '../models/shadow-report.js';
+import { readSplitStats } from '../models/split-stats.js';
 import type { LifeLog } from '../observability/events.js';
 import type { Logger } from '../observability/logger.js';
 import type { Metrics } from '../observability/metrics.js';
@@ -52,7 +56,7 @@ export interface RequestUseCaseDeps {
   inspect?: CatalogueOptions['inspect'];
   /** For splits: from 0 to below 1. */
   random?: () => number;
-  /** What the fleet has measured about splits and shadows. */
+  /** What the fleet has measured about splits and shadows; default: what the workers keep in Redis. */
   reports?: ModelAdminDeps['reports'];
 }
 
@@ -80,6 +84,17 @@ export function createRequestUseCases(deps: RequestUseCaseDeps): RequestUseCaseS
   const now = (): number => clock.now();
   const read = (requestId: string) => getRequest(requestId, { store, guard });
   const services = lifeOf(parts, deps);
+  const measured = async (model: string): Promise<ModelReports> => {
+    const deployment = deployments.of(model);
+    const { redis, keys } = deps;
+    const [split, shadow] = await guard.run(() =>
+      Promise.all([
+        readSplitStats({ redis, keys, deployment, serving: deployments.serving(model) }),
+        readShadowReport({ redis, keys }, deployment),
+      ]),
+    );
+    return { split: split && { ...split }, shadow: shadow && { ...shadow } };
+  };
   return {
     name: services.name,
     start: () => services.start(),
@@ -92,7 +107,15 @@ export function createRequestUseCases(deps: RequestUseCaseDeps): RequestUseCaseS
     store,
     fleetView: fleet,
     deployments,
-    admin: new ModelAdmin({ catalogue, deployments, resolver, fleet, guard, clock, reports: deps.reports }),
+    admin: new ModelAdmin({
+      catalogue,
+      deployments,
+      resolver,
+      fleet,
+      guard,
+      clock,
+      reports: deps.reports ?? measured,
+    }),
 
     resolve: (ask) => resolver.resolve(ask),
     signatureOf: async (model, version) => (await resolver.resolve({ model, version })).signature,
@@ -140,8 +163,15 @@ function partsOf(deps: RequestUseCaseDeps) {
   const withdrawals = new Withdrawals({ store, queues, ready: () => guard.ready, logger, clock });
   const rowMeans = new RowMeans();
   const gates = { admission, withdrawals, guard };
+  const shadows = new ShadowCopies({
+    ...{ store, queues, deployments, metrics, clock, onError, random: deps.random },
+    wake: (partition, version) => {
+      if (!resolver.isReady(partition.model, version, partition.deviceClass)) doorbell.ring(partition);
+    },
+  });
   const submitter = new RequestSubmitter({
     ...gates,
+    shadows,
     store,
     queues,
     fleet,

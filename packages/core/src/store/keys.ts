@@ -80,6 +80,16 @@ export class Keys {
     return `${this.space.prefix}:{models}:serving`;
   }
 
+  /** Hash with a time to live: counts of the versions of a model while its traffic is split, since that revision. */
+  versionStats(model: string, revision: number): string {
+    return `${this.space.prefix}:stats:{${model}}:${revision}`;
+  }
+
+  /** Hash with a time to live: how the shadow version of a model compares, since that revision. */
+  shadowReport(model: string, revision: number): string {
+    return `${this.space.prefix}:shadow:{${model}}:${revision}`;
+  }
+
   /** Channel: the desired state of some model, or what it serves, has changed. */
   modelsChanged(): string {
     return `${this.space.prefix}:models:changed`;

@@ -109,6 +109,7 @@ const SCRIPTS = {
   rerouteRequest: ['reroute-request-1.lua'],
   saveDeployment: ['save-deployment-3.lua'],
   saveServing: ['save-serving-2.lua'],
+  addToReport: ['add-to-report-2.lua'],
 } as const;
 export type ScriptName = keyof typeof SCRIPTS;
 

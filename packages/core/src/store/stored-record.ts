@@ -19,6 +19,8 @@ export interface RequestDocument {
   metadata: RequestMetadata;
   route: Route;
   traceId: string;
+  /** Set on the copy of a request for a shadow version: the id of the request that was copied. */
+  shadowOf?: string;
   /** Large payloads stand under keys of their own. */
   inline: boolean;
   notices: string[];

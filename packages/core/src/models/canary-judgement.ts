@@ -1,0 +1,91 @@
+/**
+ * Whether a canary is worse than the stable version, by the rule of the split. Pure.
+ *
+ * The rule's margins alone would take back many an equal canary: after 200 requests each with 1 % of errors, a
+ * difference of 2 points is two standard deviations, and it is looked for twice a second. So the difference must be
+ * above the margin by three standard deviations of chance. What that costs is some patience with a canary that is only
+ * a little worse than allowed: 5 % of errors instead of 1 % takes some 500 requests of the canary. The test beside this
+ * file simulates both.
+ */
+import type { RollbackRule } from '@remuda/schemas';
+import { countAbove, type Histogram, quantileOf, totalOf } from './run-time-histogram.js';
+
+/** What is known of one version since the split began. */
+export interface SideCounts {
+  ok: number;
+  /** Errors of the model or of what runs it. */
+  modelErrors: number;
+  /** Errors that lie in what was sent; they count for nothing. */
+  inputErrors: number;
+  /** Time of each native run. Of runs, not of items: the items of one batch share their time. */
+  runs: Histogram;
+}
+
+export interface JudgementFigures {
+  requests: { stable: number; canary: number };
+  error_rate: { stable: number; canary: number };
+  /** Seconds; null where nothing has run. */
+  run_p95_s: { stable: number | null; canary: number | null };
+}
+
+export interface Judgement extends JudgementFigures {
+  verdict: 'too_few' | 'not_worse' | 'worse';
+  /** What it is worse in. */
+  by: 'errors' | 'latency' | null;
+}
+
+/** Standard deviations by which a difference must be above what is allowed. */
+const CERTAINTY = 3;
+
+export function judgeCanary(stable: SideCounts, canary: SideCounts, rule: RollbackRule): Judgement {
+  const figures = figuresOf(stable, canary);
+  const { requests } = figures;
+  if (Math.min(requests.stable, requests.canary) < rule.min_requests) {
+    return { verdict: 'too_few', by: null, ...figures };
+  }
+  if (hasMoreErrors(stable, canary, rule)) return { verdict: 'worse', by: 'errors', ...figures };
+  if (isSlower(stable, canary, rule)) return { verdict: 'worse', by: 'latency', ...figures };
+  return { verdict: 'not_worse', by: null, ...figures };
+}
+
+/** Requests that say something about the version. */
+export function judgedOf({ ok, modelErrors }: SideCounts): number {
+  return ok + modelErrors;
+}
+
+export function errorRateOf(side: SideCounts): number {
+  return side.modelErrors / Math.max(1, judgedOf(side));
+}
+
+function figuresOf(stable: SideCounts, canary: SideCounts): JudgementFigures {
+  const both = <T>(of: (side: SideCounts) => T) => ({ stable: of(stable), canary: of(canary) });
+  return {
+    requests: both(judgedOf),
+    error_rate: both(errorRateOf),
+    run_p95_s: both(({ runs }) => quantileOf(runs, 0.95)),
+  };
+}
+
+function hasMoreErrors(stable: SideCounts, canary: SideCounts, rule: RollbackRule): boolean {
+  const excess = errorRateOf(canary) - errorRateOf(stable) - rule.max_error_rate_increase;
+  if (excess <= 0) return false;
+  const [n, m] = [judgedOf(stable), judgedOf(canary)];
+  const pooled = (stable.modelErrors + canary.modelErrors) / (n + m);
+  return excess >= CERTAINTY * deviation(pooled, n, m);
+}
+
+/** Were its p95 no more than the allowed multiple, at most 5 % of its runs would be above that. */
+function isSlower(stable: SideCounts, canary: SideCounts, { max_p95_ratio }: RollbackRule): boolean {
+  const p95 = quantileOf(stable.runs, 0.95);
+  if (p95 === null || canary.runs.size === 0) return false;
+  const limit = p95 * max_p95_ratio;
+  if ((quantileOf(canary.runs, 0.95) as number) <= limit) return false;
+  const [n, m] = [totalOf(stable.runs), totalOf(canary.runs)];
+  const above = countAbove(canary.runs, limit) / m;
+  return above - 0.05 >= CERTAINTY * deviation(0.05, n, m);
+}
+
+/** Of the difference of two shares that are both `share`, out of n and m. */
+function deviation(share: number, n: number, m: number): number {
+  return Math.sqrt(share * (1 - share) * (1 / n + 1 / m));
+}
