@@ -26,6 +26,7 @@ import type { WorkerConfig } from './config.js';
 import { Converger } from './converger.js';
 import { deviceStatus } from './device-status.js';
 import { Doorbell } from './doorbell.js';
+import { FetchedModels } from './fetched-models.js';
 import { HostedDevice, type ModelRunner } from './hosted-device.js';
 import { PassingLoadError } from './load-failure.js';
 import { ModelConsumers } from './model-consumers.js';
@@ -69,6 +70,7 @@ export class ModelHost implements Service {
   readonly #devices: HostedDevice[];
   readonly #slots: SlotTable;
   readonly #consumers: ModelConsumers;
+  readonly #fetched: FetchedModels;
   readonly #converger: Converger;
   readonly #doorbell: Doorbell;
   readonly #desk: VersionDesk;
@@ -80,6 +82,13 @@ export class ModelHost implements Service {
     this.#devices = deps.machine.machine.devices.map((device) => this.#newDevice(device));
     this.#slots = new SlotTable(this.#slotDeps());
     this.#consumers = this.#newConsumers();
+    this.#fetched = new FetchedModels({
+      cacheFolder: deps.config.cacheFolder,
+      secret: deps.config.secret,
+      clock: deps.clock,
+      logger: deps.logger,
+      onFetched: () => this.#converger.turnSoon(),
+    });
     this.#converger = this.#newConverger();
     this.#doorbell = this.#newDoorbell();
     this.#desk = new VersionDesk({
@@ -149,6 +158,7 @@ export class ModelHost implements Service {
    */
   async stop(): Promise<void> {
     this.#stopping = true;
+    this.#fetched.stop();
     await Promise.all([this.#doorbell.stop(), this.#converger.stop()]);
     await this.#briefly(this.#consumers.pause());
     const drained = Promise.all(this.served.map((served) => served.drain()));
@@ -246,7 +256,7 @@ export class ModelHost implements Service {
   #newConverger(): Converger {
     const { config, deployments, clock, logger } = this.#deps;
     return new Converger({
-      repository: new WorkerRepository(config.modelsFolder),
+      repository: new WorkerRepository(config.modelsFolder, this.#fetched),
       deployments,
       slots: this.#slots,
       devices: this.#devices,
@@ -351,10 +361,11 @@ export class ModelHost implements Service {
 function faultsOf({ name, config, problems }: RepositoryModel, slots: SlotTable): LoadedModel[] {
   const told = new Set(slots.of(name).map(({ version }) => version));
   const faults = new Map<string, LoadedModel>();
-  for (const { version, message } of problems) {
+  for (const { kind, version, message } of problems) {
     const key = version ?? '';
     if ((config !== null && version === null) || told.has(key) || faults.has(key)) continue;
-    faults.set(key, { ...blankState(name, key, 'cpu'), state: 'failed', reason: message });
+    const state = kind === 'fetching' ? 'loading' : 'failed';
+    faults.set(key, { ...blankState(name, key, 'cpu'), state, reason: message });
   }
   return [...faults.values()];
 }

@@ -7,7 +7,7 @@ import { machineStatus } from '@remuda/core/devices/machine';
 import { MachineWatch } from '@remuda/core/devices/machine-watch';
 import { itemError } from '@remuda/core/errors';
 import { FleetView } from '@remuda/core/fleet/fleet-view';
-import { HeartbeatWriter } from '@remuda/core/fleet/heartbeats';
+import type { HeartbeatWriter } from '@remuda/core/fleet/heartbeats';
 import { type Clock, systemClock } from '@remuda/core/lifecycle/clock';
 import { type Service, ServiceGroup } from '@remuda/core/lifecycle/service';
 import { DeploymentView } from '@remuda/core/models/deployment-view';
@@ -26,8 +26,8 @@ import type { Health, ItemError, WorkerHeartbeat } from '@remuda/schemas';
 import { Announcements } from './announcements.js';
 import type { WorkerConfig } from './config.js';
 import { HealthServer } from './health-server.js';
-import { Liveness, type ProgressFacts, partitionLabel } from './liveness.js';
-import { ModelHost } from './model-host.js';
+import { type Liveness, type ProgressFacts, partitionLabel } from './liveness.js';
+import { ModelHost, type ModelHostDeps } from './model-host.js';
 import { processJob } from './process-job.js';
 import { ProviderTrials } from './provider-trials.js';
 import { RateMeter } from './rate-meter.js';
@@ -42,6 +42,8 @@ export interface WorkerOptions {
   config: WorkerConfig;
   logger: Logger;
   clock?: Clock;
+  /** Another runner than the real one, for simulated workers. */
+  newRunner?: ModelHostDeps['newRunner'];
 }
 
 export class Worker implements Service {
@@ -49,6 +51,7 @@ export class Worker implements Service {
   readonly #config: WorkerConfig;
   readonly #logger: Logger;
   readonly #clock: Clock;
+  readonly #newRunner: WorkerOptions['newRunner'];
   readonly #metrics: Metrics = createMetrics();
   readonly #life: LifeLog;
   readonly #logRedis: (error: Error) => void;
@@ -70,7 +73,8 @@ export class Worker implements Service {
   #services: ServiceGroup | undefined;
   #state: WorkerHeartbeat['state'] = 'starting';
 
-  constructor({ config, logger, clock = systemClock }: WorkerOptions) {
+  constructor({ config, logger, clock = systemClock, newRunner }: WorkerOptions) {
+    this.#newRunner = newRunner;
     this.#config = config;
     this.#logger = logger.child({ worker_id: config.workerId });
     this.#clock = clock;
@@ -208,6 +212,7 @@ export class Worker implements Service {
     return new ModelHost({
       config: this.#config,
       providers: (deviceClass) => trials.of(deviceClass),
+      ...(this.#newRunner ? { newRunner: this.#newRunner } : {}),
       machine: watch,
       deployments: this.#deployments,
       fleet: this.#fleet,
@@ -217,19 +222,18 @@ export class Worker implements Service {
       clock: this.#clock,
       rates: this.#rates,
       logger: this.#logger,
-      observers: { metrics: this.#metrics, life: this.#life },
+      observers: metrics: this.#metrics, life: this.#life ,
       announce: () => this.#announcements.make(),
       handle: (job) =>
-        processJob(job, {
+        processJob(job, 
           workerId: this.#config.workerId,
           acquire: (wanted) => (this.#models as ModelHost).acquire(wanted),
           ring: (partition) => this.#models?.ring(partition),
           life: this.#life,
           now: () => this.#clock.now(),
-          giveUp: (requestId, error) => this.#giveUp(requestId, error),
-        }),
+          giveUp: (requestId, error) => this.#giveUp(requestId, error),),
       onGivenUp: (requestId, reason) =>
-        void this.#giveUp(requestId, itemError('worker_lost', `given up by the queue: ${reason}`)),
+        void this.#giveUp(requestId, itemError('worker_lost', `given up by the queue: $reason`)),
       onRedisError: (error) => this.#redisError(error),
     });
   }
@@ -289,7 +293,7 @@ export class Worker implements Service {
 
   async #progress(models: ModelHost): Promise<ProgressFacts[]> {
     const held = models.served.map((served) => ({
-      subject: `${served.source.modelId} on ${served.source.device}`,
+      subject: `$served.source.modelIdon $served.source.device`,
       inHand: served.backlog,
       waiting: 0,
       lastProgressAt: served.lastProgressAt,
@@ -347,12 +351,12 @@ export class Worker implements Service {
     return {
       status: this.#state === 'draining' ? 'draining' : ready ? 'ok' : 'unhealthy',
       checks: {
-        redis: { ok: redis, detail: redis ? 'connected' : `connection is ${this.#redis.status}` },
+        redis: { ok: redis, detail: redis ? 'connected' : `connection is $this.#redis.status` },
         models: {
           ok: failed.length === 0,
           detail:
-            failed.map(({ model, version, reason }) => `${model}@${version}: ${reason}`).join('; ') ||
-            `${this.#models?.served.length ?? 0} loaded`,
+            failed.map(({ model, version, reason }) => `$model@$version: $reason`).join('; ') ||
+            `$this.#models?.served.length ?? 0loaded`,
         },
       },
     };
