@@ -12,6 +12,7 @@ import { RunnerProcess } from '@remuda/core/inference/runner-process';
 import type { Clock } from '@remuda/core/lifecycle/clock';
 import type { Service } from '@remuda/core/lifecycle/service';
 import type { DeploymentView } from '@remuda/core/models/deployment-view';
+import { modelServedElsewhere } from '@remuda/core/models/served-elsewhere';
 import type { Logger } from '@remuda/core/observability/logger';
 import type { Observers } from '@remuda/core/observability/timings';
 import type { JobConsumer, TakenJob } from '@remuda/core/queue/job-queue';
@@ -271,17 +272,15 @@ export class ModelHost implements Service {
   }
 
   #newDoorbell(): Doorbell {
-    const { redis, subscriber, store, clock, onRedisError } = this.#deps;
+    const { config, redis, subscriber, store, clock, onRedisError } = this.#deps;
     return new Doorbell({
       redis,
       subscriber,
       keys: store.keys,
       clock,
       unattended: () => this.#unattended(),
-      isServed: async ({ model, deviceClass }) => {
-        await this.#fleet();
-        return this.#deps.fleet.liveClasses(model).has(deviceClass);
-      },
+      isServed: async ({ model, deviceClass }) =>
+        modelServedElsewhere({ workerId: config.workerId, model, deviceClass, workers: await this.#fleet() }),
       onRing: ({ model, deviceClass }) => {
         if (this.#mayServe(model, deviceClass) && !this.#consumers.isOpen(model, deviceClass)) {
           this.#consumers.open({ model, deviceClass, concurrency: 0 });
