@@ -7,7 +7,7 @@ import { machineStatus } from '@remuda/core/devices/machine';
 import { MachineWatch } from '@remuda/core/devices/machine-watch';
 import { itemError } from '@remuda/core/errors';
 import { FleetView } from '@remuda/core/fleet/fleet-view';
-import type { HeartbeatWriter } from '@remuda/core/fleet/heartbeats';
+import { HeartbeatWriter } from '@remuda/core/fleet/heartbeats';
 import { type Clock, systemClock } from '@remuda/core/lifecycle/clock';
 import { type Service, ServiceGroup } from '@remuda/core/lifecycle/service';
 import { DeploymentView } from '@remuda/core/models/deployment-view';
@@ -26,7 +26,7 @@ import type { Health, ItemError, WorkerHeartbeat } from '@remuda/schemas';
 import { Announcements } from './announcements.js';
 import type { WorkerConfig } from './config.js';
 import { HealthServer } from './health-server.js';
-import { type Liveness, type ProgressFacts, partitionLabel } from './liveness.js';
+import { Liveness, type ProgressFacts, partitionLabel } from './liveness.js';
 import { ModelHost, type ModelHostDeps } from './model-host.js';
 import { processJob } from './process-job.js';
 import { ProviderTrials } from './provider-trials.js';
@@ -149,7 +149,8 @@ export class Worker implements Service {
         heartbeats,
         this.#deployments,
         models,
-        trials,
+        // A simulated worker has nothing to try.
+        ...(this.#newRunner ? [] : [trials]),
         this.#liveness,
         ...(this.#config.sweeper ? [this.#newSweeper(), this.#newRerouter()] : []),
         ...(this.#config.steward ? [this.#steward] : []),
@@ -222,18 +223,19 @@ export class Worker implements Service {
       clock: this.#clock,
       rates: this.#rates,
       logger: this.#logger,
-      observers: metrics: this.#metrics, life: this.#life ,
+      observers: { metrics: this.#metrics, life: this.#life },
       announce: () => this.#announcements.make(),
       handle: (job) =>
-        processJob(job, 
+        processJob(job, {
           workerId: this.#config.workerId,
           acquire: (wanted) => (this.#models as ModelHost).acquire(wanted),
           ring: (partition) => this.#models?.ring(partition),
           life: this.#life,
           now: () => this.#clock.now(),
-          giveUp: (requestId, error) => this.#giveUp(requestId, error),),
+          giveUp: (requestId, error) => this.#giveUp(requestId, error),
+        }),
       onGivenUp: (requestId, reason) =>
-        void this.#giveUp(requestId, itemError('worker_lost', `given up by the queue: $reason`)),
+        void this.#giveUp(requestId, itemError('worker_lost', `given up by the queue: ${reason}`)),
       onRedisError: (error) => this.#redisError(error),
     });
   }
@@ -293,7 +295,7 @@ export class Worker implements Service {
 
   async #progress(models: ModelHost): Promise<ProgressFacts[]> {
     const held = models.served.map((served) => ({
-      subject: `$served.source.modelIdon $served.source.device`,
+      subject: `${served.source.modelId} on ${served.source.device}`,
       inHand: served.backlog,
       waiting: 0,
       lastProgressAt: served.lastProgressAt,
@@ -351,12 +353,12 @@ export class Worker implements Service {
     return {
       status: this.#state === 'draining' ? 'draining' : ready ? 'ok' : 'unhealthy',
       checks: {
-        redis: { ok: redis, detail: redis ? 'connected' : `connection is $this.#redis.status` },
+        redis: { ok: redis, detail: redis ? 'connected' : `connection is ${this.#redis.status}` },
         models: {
           ok: failed.length === 0,
           detail:
-            failed.map(({ model, version, reason }) => `$model@$version: $reason`).join('; ') ||
-            `$this.#models?.served.length ?? 0loaded`,
+            failed.map(({ model, version, reason }) => `${model}@${version}: ${reason}`).join('; ') ||
+            `${this.#models?.served.length ?? 0} loaded`,
         },
       },
     };

@@ -238,5 +238,7 @@ it('twenty workers follow a new desired state', async () => {
   );
   const { user, system } = process.cpuUsage(cpu);
   const ms = Math.round(performance.now() - begun);
-  console.log(`20 workers, 10 models: ${ms} ms, ${Math.round((user + system) / 1000)} ms of CPU in one process`);
+  console.log(
+    `20 workers, 10 models: ${ms} ms, ${Math.round((user + system) / 1000)} ms of CPU in one process`,
+  );
 }, 60_000);
