@@ -34,6 +34,8 @@ export interface AcquireDeps {
 
 /** Where another worker may have it: the job waits before the next look, ever longer. */
 const LATER_MS = { first: 500, most: 30_000 };
+/** Where another is known to have it, or to load it: which of the workers takes a job is up to chance. */
+const MOST_WHERE_KNOWN_MS = 3_000;
 /** So often a job is given back before it ends for want of a worker: one may be starting, or getting the files. */
 const RETURNS_BEFORE_NEVER = 4;
 /** Jobs that wait for one version while another of the model serves from the same queue. */
@@ -80,8 +82,9 @@ export class VersionDesk {
   /** It is not to be had here. */
   async #refer(wanted: WantedVersion, slots: readonly VersionSlot[]): Promise<Acquired> {
     const elsewhere = servedElsewhere(await this.#factsOf(wanted));
-    if (elsewhere === 'loadable') return { ...later(pauseOf(wanted)), ring: true };
-    if (elsewhere !== 'no') return later(pauseOf(wanted));
+    if (elsewhere !== 'no') {
+      return { ...later(pauseOf(wanted, MOST_WHERE_KNOWN_MS)), ring: elsewhere === 'loadable' };
+    }
     const failure = slots.map((slot) => slot.failure).find((error) => error !== null);
     if (failure && !slots.some((slot) => slot.mayRecover)) {
       return { kind: 'never', error: itemError(failure.code, failure.message) };
@@ -118,8 +121,10 @@ function later(afterMs: number): Extract<Acquired, { kind: 'later' }> {
   return { kind: 'later', afterMs, ring: false };
 }
 
-function pauseOf({ returns }: WantedVersion): number {
-  return Math.min(LATER_MS.most, LATER_MS.first * 2 ** Math.min(16, returns));
+/** Doubles with each return, up to `most`; spread, so that jobs do not return together. */
+function pauseOf({ returns }: WantedVersion, most = LATER_MS.most): number {
+  const pause = Math.min(most, LATER_MS.first * 2 ** Math.min(16, returns));
+  return Math.round(pause * (0.75 + Math.random() / 4));
 }
 
 function leastBusy(slots: readonly VersionSlot[]): VersionSlot | undefined {

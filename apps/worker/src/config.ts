@@ -122,6 +122,9 @@ export function workerConfig(env: NodeJS.ProcessEnv) {
     redisUrl: settings.REDIS_URL,
     keyspace: { prefix: settings.REMUDA_KEY_PREFIX, shards: settings.REMUDA_RECORD_SHARDS },
     modelsFolder: settings.REMUDA_MODELS,
+    cacheFolder: settings.REMUDA_MODEL_CACHE,
+    /** Value of a header "env:NAME" of a model's source. */
+    secret: (name: string): string | undefined => env[name],
     models: settings.REMUDA_WORKER_MODELS,
     instances: settings.REMUDA_WORKER_INSTANCES,
     memoryBudgets: settings.REMUDA_WORKER_MEMORY_BUDGET ?? new Map<string, number>(),

@@ -125,8 +125,8 @@ export class Converger implements Service {
     const { revision } = deployments;
     if (this.#look) {
       this.#look = false;
-      const found = await repository.look(deployments.deployments);
-      this.#models = new Map([...found].filter(([name]) => this.#isWanted(name)));
+      const isWanted = (name: string): boolean => this.#isWanted(name);
+      this.#models = await repository.look(deployments.deployments, isWanted);
     }
     for (const name of new Set([...this.#models.keys(), ...slots.models])) this.#tend(name);
     slots.forgetEmpty();
@@ -141,7 +141,9 @@ export class Converger implements Service {
 
   #tend(name: string): void {
     const model = this.#models.get(name);
-    for (const { message, file } of model?.problems ?? []) this.#tell(name, message, file);
+    for (const { kind, message, file } of model?.problems ?? []) {
+      if (kind !== 'fetching') this.#tell(name, message, file);
+    }
     if (!model?.config) this.#tendFaulty(name, model);
     else if (this.#hasNews(model as Planned)) this.#tendPlanned(model as Planned);
   }

@@ -12,6 +12,7 @@ import { RunnerProcess } from '@remuda/core/inference/runner-process';
 import type { Clock } from '@remuda/core/lifecycle/clock';
 import type { Service } from '@remuda/core/lifecycle/service';
 import type { DeploymentView } from '@remuda/core/models/deployment-view';
+import { modelServedElsewhere } from '@remuda/core/models/served-elsewhere';
 import type { Logger } from '@remuda/core/observability/logger';
 import type { Observers } from '@remuda/core/observability/timings';
 import type { JobConsumer, TakenJob } from '@remuda/core/queue/job-queue';
@@ -26,6 +27,7 @@ import type { WorkerConfig } from './config.js';
 import { Converger } from './converger.js';
 import { deviceStatus } from './device-status.js';
 import { Doorbell } from './doorbell.js';
+import { FetchedModels } from './fetched-models.js';
 import { HostedDevice, type ModelRunner } from './hosted-device.js';
 import { PassingLoadError } from './load-failure.js';
 import { ModelConsumers } from './model-consumers.js';
@@ -69,6 +71,7 @@ export class ModelHost implements Service {
   readonly #devices: HostedDevice[];
   readonly #slots: SlotTable;
   readonly #consumers: ModelConsumers;
+  readonly #fetched: FetchedModels;
   readonly #converger: Converger;
   readonly #doorbell: Doorbell;
   readonly #desk: VersionDesk;
@@ -80,6 +83,13 @@ export class ModelHost implements Service {
     this.#devices = deps.machine.machine.devices.map((device) => this.#newDevice(device));
     this.#slots = new SlotTable(this.#slotDeps());
     this.#consumers = this.#newConsumers();
+    this.#fetched = new FetchedModels({
+      cacheFolder: deps.config.cacheFolder,
+      secret: deps.config.secret,
+      clock: deps.clock,
+      logger: deps.logger,
+      onFetched: () => this.#converger.turnSoon(),
+    });
     this.#converger = this.#newConverger();
     this.#doorbell = this.#newDoorbell();
     this.#desk = new VersionDesk({
@@ -149,6 +159,7 @@ export class ModelHost implements Service {
    */
   async stop(): Promise<void> {
     this.#stopping = true;
+    this.#fetched.stop();
     await Promise.all([this.#doorbell.stop(), this.#converger.stop()]);
     await this.#briefly(this.#consumers.pause());
     const drained = Promise.all(this.served.map((served) => served.drain()));
@@ -246,7 +257,7 @@ export class ModelHost implements Service {
   #newConverger(): Converger {
     const { config, deployments, clock, logger } = this.#deps;
     return new Converger({
-      repository: new WorkerRepository(config.modelsFolder),
+      repository: new WorkerRepository(config.modelsFolder, this.#fetched),
       deployments,
       slots: this.#slots,
       devices: this.#devices,
@@ -261,17 +272,15 @@ export class ModelHost implements Service {
   }
 
   #newDoorbell(): Doorbell {
-    const { redis, subscriber, store, clock, onRedisError } = this.#deps;
+    const { config, redis, subscriber, store, clock, onRedisError } = this.#deps;
     return new Doorbell({
       redis,
       subscriber,
       keys: store.keys,
       clock,
       unattended: () => this.#unattended(),
-      isServed: async ({ model, deviceClass }) => {
-        await this.#fleet();
-        return this.#deps.fleet.liveClasses(model).has(deviceClass);
-      },
+      isServed: async ({ model, deviceClass }) =>
+        modelServedElsewhere({ workerId: config.workerId, model, deviceClass, workers: await this.#fleet() }),
       onRing: ({ model, deviceClass }) => {
         if (this.#mayServe(model, deviceClass) && !this.#consumers.isOpen(model, deviceClass)) {
           this.#consumers.open({ model, deviceClass, concurrency: 0 });
@@ -351,10 +360,11 @@ export class ModelHost implements Service {
 function faultsOf({ name, config, problems }: RepositoryModel, slots: SlotTable): LoadedModel[] {
   const told = new Set(slots.of(name).map(({ version }) => version));
   const faults = new Map<string, LoadedModel>();
-  for (const { version, message } of problems) {
+  for (const { kind, version, message } of problems) {
     const key = version ?? '';
     if ((config !== null && version === null) || told.has(key) || faults.has(key)) continue;
-    faults.set(key, { ...blankState(name, key, 'cpu'), state: 'failed', reason: message });
+    const state = kind === 'fetching' ? 'loading' : 'failed';
+    faults.set(key, { ...blankState(name, key, 'cpu'), state, reason: message });
   }
   return [...faults.values()];
 }

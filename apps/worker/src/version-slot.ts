@@ -292,8 +292,8 @@ export class VersionSlot {
       const report = await this.device.runner.load(source, {
         onStage: (stage) => this.#setState({ state: stage }),
       });
-      await this.#checkAgain(source);
       this.#measure(report.memoryBytes, bytes);
+      if (!(await this.#mayServe(source, byRequest))) return;
       await this.#deps.publish(report.signature, source);
       this.#served = this.#deps.serve(source, report.signature, this.device);
       this.#failure = undefined;
@@ -312,14 +312,21 @@ export class VersionSlot {
     }
   }
 
-  /** Another worker may have become ready with other files while this one loaded. */
-  async #checkAgain(source: ModelSource): Promise<void> {
+  /**
+   * Another worker may have become ready with other files while this one loaded; and it may take more memory than its
+   * file let expect. What may not serve is unloaded.
+   */
+  async #mayServe(source: ModelSource, byRequest: boolean): Promise<boolean> {
     try {
       await this.#checkFleet(source);
+      if (await this.device.makeRoom(this, this.#booked, byRequest)) return true;
     } catch (error) {
       await this.device.runner.unload(source.modelId);
       throw error;
     }
+    await this.device.runner.unload(source.modelId);
+    this.#leaveToRequests();
+    return false;
   }
 
   /** The new one is loaded beside what serves, which the runner replaces when the new one is ready. */
@@ -415,6 +422,7 @@ export class VersionSlot {
 
   #leaveToRequests(): void {
     this.#evicted = true;
+    this.#booked = 0;
     this.#setState({ state: 'unloaded', reason: 'no room at present; the first request loads it' });
   }
 

@@ -5,17 +5,13 @@
 import type { RepositoryModel } from '@remuda/core/repository/manifests';
 import { RepositoryWatch } from '@remuda/core/repository/repository-watch';
 import type { ModelDeployment } from '@remuda/schemas';
-
-/** Brings the files of a model here; undefined while they are on their way. */
-export interface FetchedModels {
-  modelOf(model: string, source: Record<string, unknown>): Promise<RepositoryModel | undefined>;
-}
+import type { FetchedModels } from './fetched-models.js';
 
 export class WorkerRepository {
   readonly #watch: RepositoryWatch;
-  readonly #fetched: FetchedModels | undefined;
+  readonly #fetched: FetchedModels;
 
-  constructor(folder: string, fetched?: FetchedModels) {
+  constructor(folder: string, fetched: FetchedModels) {
     this.#watch = new RepositoryWatch(folder);
     this.#fetched = fetched;
   }
@@ -23,13 +19,12 @@ export class WorkerRepository {
   /** By name. @throws RemudaError where the folder cannot be read */
   async look(
     deployments: ReadonlyMap<string, ModelDeployment>,
+    isWanted: (model: string) => boolean,
   ): Promise<ReadonlyMap<string, RepositoryModel>> {
-    const models = new Map(await this.#watch.look());
-    for (const { model, source } of deployments.values()) {
-      if (source === null || !this.#fetched) continue;
-      const fetched = await this.#fetched.modelOf(model, source);
-      if (fetched) models.set(model, fetched);
-      else models.delete(model);
+    const models = new Map([...(await this.#watch.look())].filter(([name]) => isWanted(name)));
+    for (const { model, source, registered } of deployments.values()) {
+      if (source === null || !registered || !isWanted(model)) continue;
+      models.set(model, await this.#fetched.look(model, source));
     }
     return models;
   }

@@ -29,7 +29,7 @@ import { Announcements } from './announcements.js';
 import type { WorkerConfig } from './config.js';
 import { HealthServer } from './health-server.js';
 import { Liveness, type ProgressFacts, partitionLabel } from './liveness.js';
-import { ModelHost } from './model-host.js';
+import { ModelHost, type ModelHostDeps } from './model-host.js';
 import { processJob } from './process-job.js';
 import { ProviderTrials } from './provider-trials.js';
 import { RateMeter } from './rate-meter.js';
@@ -44,6 +44,8 @@ export interface WorkerOptions {
   config: WorkerConfig;
   logger: Logger;
   clock?: Clock;
+  /** Another runner than the real one, for simulated workers. */
+  newRunner?: ModelHostDeps['newRunner'];
 }
 
 export class Worker implements Service {
@@ -51,6 +53,7 @@ export class Worker implements Service {
   readonly #config: WorkerConfig;
   readonly #logger: Logger;
   readonly #clock: Clock;
+  readonly #newRunner: WorkerOptions['newRunner'];
   readonly #metrics: Metrics = createMetrics();
   readonly #life: LifeLog;
   readonly #logRedis: (error: Error) => void;
@@ -74,7 +77,8 @@ export class Worker implements Service {
   #services: ServiceGroup | undefined;
   #state: WorkerHeartbeat['state'] = 'starting';
 
-  constructor({ config, logger, clock = systemClock }: WorkerOptions) {
+  constructor({ config, logger, clock = systemClock, newRunner }: WorkerOptions) {
+    this.#newRunner = newRunner;
     this.#config = config;
     this.#logger = logger.child({ worker_id: config.workerId });
     this.#clock = clock;
@@ -161,7 +165,8 @@ export class Worker implements Service {
         this.#comparer,
         this.#versions,
         models,
-        trials,
+        // A simulated worker has nothing to try.
+        ...(this.#newRunner ? [] : [trials]),
         this.#liveness,
         ...(this.#config.sweeper ? [this.#newSweeper(), this.#newRerouter()] : []),
         ...(this.#config.steward ? [this.#steward] : []),
@@ -224,6 +229,7 @@ export class Worker implements Service {
     return new ModelHost({
       config: this.#config,
       providers: (deviceClass) => trials.of(deviceClass),
+      ...(this.#newRunner ? { newRunner: this.#newRunner } : {}),
       machine: watch,
       deployments: this.#deployments,
       fleet: this.#fleet,

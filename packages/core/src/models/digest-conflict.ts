@@ -32,20 +32,6 @@ export function digestConflict(claim: DigestClaim, workers: readonly WorkerHeart
   return null;
 }
 
-/** Whether another live worker has the version ready, from whatever files. */
-export function isReadyElsewhere(
-  { workerId, model, version }: Pick<DigestClaim, 'workerId' | 'model' | 'version'>,
-  workers: readonly WorkerHeartbeat[],
-): boolean {
-  return workers.some(
-    (worker) =>
-      worker.worker_id !== workerId &&
-      worker.models.some(
-        (loaded) => loaded.model === model && loaded.version === version && loaded.state === 'ready',
-      ),
-  );
-}
-
 function conflictMessage(
   { workerId, model, version, digest, folder }: DigestClaim,
   other: WorkerHeartbeat,

@@ -30,6 +30,24 @@ export function servedElsewhere(facts: ElsewhereFacts): 'served' | 'loadable' | 
   return others.some(({ state }) => state === 'starting') ? 'starting' : 'no';
 }
 
+/** Whether another live worker serves any version of the model on the class. */
+export function modelServedElsewhere({
+  workerId,
+  model,
+  deviceClass,
+  workers,
+}: Pick<ElsewhereFacts, 'workerId' | 'model' | 'deviceClass' | 'workers'>): boolean {
+  return workers.some(
+    (worker) =>
+      worker.worker_id !== workerId &&
+      worker.state !== 'draining' &&
+      worker.models.some(
+        (entry) =>
+          entry.model === model && classOf(entry.device) === deviceClass && HAS_IT.includes(entry.state),
+      ),
+  );
+}
+
 function isLoadable({ state, load_mode }: LoadedModel, { deployment, version }: ElsewhereFacts): boolean {
   const asked = deployment.loads[version];
   if (!deployment.registered || asked === 'unloaded') return false;

@@ -28,7 +28,9 @@ export interface RepositoryProblem {
     | 'no_versions'
     | 'missing_model_file'
     | 'missing_harness_file'
-    | 'unreadable';
+    | 'unreadable'
+    /** From a source: on its way. */
+    | 'fetching';
   /** The version that it is about; null: the whole model. */
   version: string | null;
   /** Absolute path of the file or folder at fault. */

@@ -12,17 +12,36 @@ import { type RepositoryModel, scanModelFolder, subfolders } from './manifests.j
 /** Stats under way at once: a slow network folder must not take every thread of the pool. */
 const AT_ONCE = 32;
 
-interface Watched {
-  model: RepositoryModel;
+/** One model's folder, read again when something in it has changed. */
+export class ModelWatch {
+  readonly #folder: string;
+  readonly #name: string;
+  readonly #hashes: FileHashes;
   /** What stood where when it was read, by path. */
-  marks: ReadonlyMap<string, string>;
+  #marks: ReadonlyMap<string, string> = new Map();
+  #model: RepositoryModel | undefined;
+
+  constructor(folder: string, name: string, hashes: FileHashes) {
+    this.#folder = folder;
+    this.#name = name;
+    this.#hashes = hashes;
+  }
+
+  /** The same object as before where nothing has changed. Never rejects: faults are in its problems. */
+  async look(): Promise<RepositoryModel> {
+    if (this.#model && (await isUnchanged(this.#marks))) return this.#model;
+    // Marks are taken first: what changes while it is read differs from them at the next look.
+    this.#marks = await marksOf(this.#folder);
+    this.#model = await scanModelFolder(this.#folder, this.#name, this.#hashes);
+    return this.#model;
+  }
 }
 
 export class RepositoryWatch {
   /** Absolute path. */
   readonly folder: string;
   readonly #hashes: FileHashes;
-  #watched = new Map<string, Watched>();
+  #watches = new Map<string, ModelWatch>();
   #rootMark = '';
   #names: string[] = [];
 
@@ -36,15 +55,15 @@ export class RepositoryWatch {
    * @throws RemudaError model_load_failed when the folder itself cannot be read
    */
   async look(): Promise<ReadonlyMap<string, RepositoryModel>> {
-    const names = await this.#modelNames();
-    const watched = new Map<string, Watched>();
-    for (const name of names) {
-      const before = this.#watched.get(name);
-      const same = before !== undefined && (await isUnchanged(before.marks));
-      watched.set(name, same ? before : await this.#read(name));
+    const models = new Map<string, RepositoryModel>();
+    const watches = new Map<string, ModelWatch>();
+    for (const name of await this.#modelNames()) {
+      const watch = this.#watches.get(name) ?? new ModelWatch(join(this.folder, name), name, this.#hashes);
+      watches.set(name, watch);
+      models.set(name, await watch.look());
     }
-    this.#watched = watched;
-    return new Map([...watched].map(([name, { model }]) => [name, model]));
+    this.#watches = watches;
+    return models;
   }
 
   async #modelNames(): Promise<string[]> {
@@ -56,13 +75,6 @@ export class RepositoryWatch {
     this.#names = await subfolders(this.folder);
     this.#rootMark = mark;
     return this.#names;
-  }
-
-  /** Marks are taken first: what changes while it is read differs from them at the next look. */
-  async #read(name: string): Promise<Watched> {
-    const folder = join(this.folder, name);
-    const marks = await marksOf(folder);
-    return { model: await scanModelFolder(folder, name, this.#hashes), marks };
   }
 }
 

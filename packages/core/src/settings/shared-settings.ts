@@ -20,6 +20,10 @@ export const SharedSettings = z.object({
     .default(1)
     .describe('Slots that requests are spread over: 1 on a single Redis, some tens on a Cluster.'),
   REMUDA_MODELS: z.string().default('models').describe('Folder of the model repository.'),
+  REMUDA_MODEL_CACHE: z
+    .string()
+    .default('.remuda/models')
+    .describe('Folder to which workers fetch models from http(s) and S3. Put it on a disk with room.'),
   REMUDA_LOG_LEVEL: z
     .enum(['debug', 'info', 'warn', 'error', 'silent'])
     .default('info')
