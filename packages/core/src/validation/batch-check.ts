@@ -65,7 +65,9 @@ export async function checkBatching(
 /** As they are, turned round, and the first half: another place in the batch and other company. */
 function ordersOf(count: number): number[][] {
   const all = Array.from({ length: count }, (_, index) => index);
-  return [all, [...all].reverse(), all.slice(0, Math.ceil(count / 2))].filter(({ length }) => length >= LEAST_ROWS);
+  return [all, [...all].reverse(), all.slice(0, Math.ceil(count / 2))].filter(
+    ({ length }) => length >= LEAST_ROWS,
+  );
 }
 
 function tooFew(count: number, answers: readonly LabAnswer[]): string {
