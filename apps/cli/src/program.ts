@@ -9,6 +9,7 @@ import { apiAddress, namedValue, wholeNumber } from './commands/option-values.js
 import type { CliConfig } from './config.js';
 import { EXIT, EXIT_HELP } from './exit-codes.js';
 import { addModelCommands } from './model-program.js';
+import { addModelTools } from './model-tools.js';
 import type { Terminal } from './terminal/terminal.js';
 
 export interface ProgramContext {
@@ -172,6 +173,7 @@ function addModels(program: Command, choose: (run: Run) => void): void {
       choose(async (context) => (await import('./commands/models.js')).models(name, options, context)),
     );
   addModelCommands(models, choose);
+  addModelTools(models, choose);
 }
 
 function addFleet(program: Command, choose: (run: Run) => void): void {
