@@ -191,6 +191,22 @@ function meanOverBatch() {
   );
 }
 
+/** Takes the mean over the batch from each row, as batch normalisation in training mode does: shapes and axes are right. */
+function centreOverBatch() {
+  return model(
+    {
+      nodes: [
+        node('ReduceMean', ['x', 'axes'], ['mean'], { keepdims: 1 }),
+        node('Sub', ['x', 'mean'], ['y']),
+      ],
+      constants: [constant('axes', 'INT64', [1], BigInt64Array.of(0n))],
+      inputs: [value('x', 'FP32', ['N', 4])],
+      outputs: [value('y', 'FP32', ['N', 4])],
+    },
+    18,
+  );
+}
+
 function variableLength() {
   return model({
     nodes: [node('Mul', ['x', 'two'], ['y'])],
@@ -254,6 +270,11 @@ const MODELS = {
     more: 'timeout_ms: 3000\n',
   },
   'fail-on-mark': { about: 'Fails at run time when any row starts with 666.', file: failOnMark(), rows: 32 },
+  'centre-over-batch': {
+    about: 'Mixes its rows: each answer depends on the others.',
+    file: centreOverBatch(),
+    rows: 8,
+  },
   'mean-over-batch': { about: 'Mixes its rows: the output has one.', file: meanOverBatch(), rows: 8 },
   'fixed-batch': { about: 'Takes exactly one row, [1,4].', file: identity('FP32', [1, 4]), rows: 8 },
   'batch-axis-1': { about: 'Has its rows along axis 1.', file: identity('FP32', [2, 'N', 3]), rows: 8 },

@@ -13,7 +13,7 @@ import { CONFIG_FILE, type RepositoryModel, scanRepository } from '../repository
 import { parseModelConfig } from '../repository/model-config.js';
 import { exists, filesOfOnnx, modelNameOf } from './model-at-path.js';
 import { suggestConfig } from './suggest-config.js';
-import { isValid, type PathValidation, validateModel } from './validate-path.js';
+import { isValid, type PathValidation, validateModel, withDetail } from './validate-path.js';
 import { validateVersion } from './validate-version.js';
 
 export interface AddOptions extends TrialOptions {
@@ -71,7 +71,10 @@ export async function addVersion(path: string, options: AddOptions): Promise<Add
     const validation = await validateStaged(staging, name, version, offer, newModel, options);
     const added = isValid(validation);
     if (added) await moveIn({ staging, name, version, target, newModel });
-    return { ...validation, added, folder: join(target, version), newModel };
+    const findings = validation.findings.map((finding) =>
+      withDetail(finding, (text) => text.replaceAll(staging, options.repository)),
+    );
+    return { ...validation, findings, added, folder: join(target, version), newModel };
   } finally {
     await rm(staging, { recursive: true, force: true });
   }

@@ -43,8 +43,9 @@ export async function diffVersions(
   b: ModelSource,
   trial: TrialOptions = {},
 ): Promise<VersionDiff> {
-  const labs = await Promise.all([ModelLab.open(a), ModelLab.open(b)]);
+  const labs: ModelLab[] = [];
   try {
+    for (const source of [a, b]) labs.push(await ModelLab.open(source));
     const signatures = labs.map((lab) => lab.loaded.signature) as [ModelSignature, ModelSignature];
     return {
       a: { model_id: a.modelId, digest: a.digest },

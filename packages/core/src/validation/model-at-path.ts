@@ -15,6 +15,8 @@ export interface ModelAtPath {
   version: string | null;
   /** True: only a file was given; its model.yaml is a guess. */
   bare: boolean;
+  /** A text with the paths of the temporary folder as they were given. */
+  withGivenPaths(text: string): string;
   /** Removes the temporary folder. */
   close(): Promise<void>;
 }
@@ -31,27 +33,36 @@ export async function modelAtPath(path: string, version?: string): Promise<Model
     const { models } = await scanRepository(root);
     const model = models[0] as RepositoryModel;
     const meant = version ?? named.version ?? model.versions.at(-1)?.version ?? null;
-    return { model, version: meant, bare: found.isFile(), close };
+    const withGivenPaths = (text: string): string => text.replaceAll(named.link, named.real);
+    return { model, version: meant, bare: found.isFile(), withGivenPaths, close };
   } catch (error) {
     await close();
     throw error;
   }
 }
 
-async function linkFile(file: string, root: string): Promise<{ version?: string }> {
+/** What was linked to, and where the link is. */
+interface Linked {
+  link: string;
+  real: string;
+  version?: string;
+}
+
+async function linkFile(file: string, root: string): Promise<Linked> {
   if (extname(file) !== '.onnx')
     throw new RemudaError('model_not_found', `${file}: neither a folder nor an .onnx file`);
   const folder = join(root, modelNameOf(file));
   await mkdir(join(folder, '1'), { recursive: true });
   await writeFile(join(folder, CONFIG_FILE), 'harness: onnx\n');
   for (const { from, name } of await filesOfOnnx(file)) await symlink(from, join(folder, '1', name));
-  return { version: '1' };
+  return { link: join(folder, '1', 'model.onnx'), real: file, version: '1' };
 }
 
-async function linkFolder(folder: string, root: string): Promise<{ version?: string }> {
+async function linkFolder(folder: string, root: string): Promise<Linked> {
   if (await exists(join(folder, CONFIG_FILE))) {
-    await symlink(folder, join(root, basename(folder)));
-    return {};
+    const link = join(root, basename(folder));
+    await symlink(folder, link);
+    return { link, real: folder };
   }
   const parent = dirname(folder);
   if (!(await exists(join(parent, CONFIG_FILE))))
@@ -59,8 +70,9 @@ async function linkFolder(folder: string, root: string): Promise<{ version?: str
       'model_not_found',
       `${folder}: no ${CONFIG_FILE} in it or above it; give a model folder, or an .onnx file`,
     );
-  await symlink(parent, join(root, basename(parent)));
-  return { version: basename(folder) };
+  const link = join(root, basename(parent));
+  await symlink(parent, link);
+  return { link, real: parent, version: basename(folder) };
 }
 
 /** A name as models have it, from the name of a file or folder. */

@@ -29,10 +29,16 @@ export interface ValidateOptions extends TrialOptions {
 export async function validatePath(path: string, options: ValidateOptions = {}): Promise<PathValidation> {
   const at = await modelAtPath(path, options.version);
   try {
-    return await validateModel(at.model, at.version, { ...options, bare: at.bare });
+    const found = await validateModel(at.model, at.version, { ...options, bare: at.bare });
+    return { ...found, findings: found.findings.map((finding) => withDetail(finding, at.withGivenPaths)) };
   } finally {
     await at.close();
   }
+}
+
+/** Findings name files as they were given, not as they were tried. */
+export function withDetail(finding: Finding, change: (text: string) => string): Finding {
+  return { ...finding, detail: change(finding.detail) };
 }
 
 /** The same for a model of a repository that was scanned. */
