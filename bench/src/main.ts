@@ -10,6 +10,7 @@ import { idle } from './parts/idle.js';
 import { loadCycles } from './parts/load-cycles.js';
 import { overhead } from './parts/overhead.js';
 import type { PartContext } from './parts/part.js';
+import { profile } from './parts/profile.js';
 import { recogniser, scale } from './parts/recogniser.js';
 import { type Report, reportTable } from './report.js';
 import { Ledger } from './rig/ledger.js';
@@ -24,6 +25,7 @@ const PARTS = {
   idle: { key: 'idle_latency', run: idle },
   scale: { key: 'scale', run: scale },
   'load-cycles': { key: 'load_cycles', run: loadCycles },
+  profile: { key: 'profile', run: profile },
 } as const satisfies Record<string, { key: keyof Report; run(context: PartContext): Promise<unknown> }>;
 type PartName = keyof typeof PARTS;
 

@@ -3,6 +3,7 @@ import Table from 'cli-table3';
 import type { IdleFigures } from './parts/idle.js';
 import type { LoadCycleFigures } from './parts/load-cycles.js';
 import type { OverheadFigures } from './parts/overhead.js';
+import { type ProfileFigures, textOf } from './parts/profile.js';
 import type { ScaleFigures } from './parts/recogniser.js';
 import type { ThroughputFigures } from './parts/throughput.js';
 import type { LedgerCount } from './rig/ledger.js';
@@ -16,6 +17,8 @@ export interface Report {
   idle_latency?: IdleFigures;
   scale?: ScaleFigures;
   load_cycles?: LoadCycleFigures;
+  /** By model. */
+  profile?: Record<string, ProfileFigures>;
   ledger: LedgerCount;
 }
 
@@ -26,6 +29,7 @@ const THROUGHPUT_TARGETS = { drain: 0.85, live: 0.6, images: 0.85, recogniser: 0
 const MOST_OVERHEAD = 2.5;
 const MOST_IDLE_P50_MS = 8;
 const LEAST_SCALE = 1.8;
+const LEAST_PROFILE = 0.95;
 /** Memory after the last load cycle, against that after the third. */
 const MOST_CYCLE_GROWTH = 1.05;
 
@@ -38,7 +42,7 @@ export function reportTable(report: Report): string {
   return table.toString();
 }
 
-function rowsOf({ overhead, idle_latency, scale, load_cycles, ledger, ...rest }: Report): Row[] {
+function rowsOf({ overhead, idle_latency, scale, load_cycles, profile, ledger, ...rest }: Report): Row[] {
   const rows: Row[] = [];
   for (const [name, target] of Object.entries(THROUGHPUT_TARGETS)) {
     const figures = rest[name as keyof typeof THROUGHPUT_TARGETS];
@@ -51,6 +55,7 @@ function rowsOf({ overhead, idle_latency, scale, load_cycles, ledger, ...rest }:
     rows.push(['scale', measured, `≥ ${LEAST_SCALE} ×`, mark(scale.ratio >= LEAST_SCALE)]);
   }
   if (load_cycles) rows.push(loadCyclesRow(load_cycles));
+  for (const [model, figures] of Object.entries(profile ?? {})) rows.push(profileRow(model, figures));
   const { accepted, terminal, lost, doubled } = ledger;
   const measured = `${accepted} accepted, ${terminal} ended, ${lost} lost, ${doubled} doubled`;
   rows.push(['ledger', measured, '0 lost, 0 doubled', mark(lost === 0 && doubled === 0)]);
@@ -90,6 +95,15 @@ function idleRow({ raw_ms, p50_ms, p99_ms, added_p50_ms, added_p99_ms }: IdleFig
 function loadCyclesRow({ cycles, third_mb, last_mb, ratio }: LoadCycleFigures): Row {
   const measured = `runner holds ${third_mb} MB after the third load cycle, ${last_mb} MB after ${cycles}: ${ratio} ×`;
   return ['load_cycles', measured, `≤ ${MOST_CYCLE_GROWTH} ×`, mark(ratio <= MOST_CYCLE_GROWTH)];
+}
+
+function profileRow(model: string, figures: ProfileFigures): Row {
+  const { recommended, best, recommended_rows_per_s, best_rows_per_s, ratio } = figures;
+  const measured = [
+    `${recommended_rows_per_s} rows/s (${textOf(recommended)}) of ${best_rows_per_s} (${textOf(best)}): ${ratio}`,
+    `${figures.measurements} measurements, the full sweep ${figures.full_measurements}`,
+  ].join('\n');
+  return [`profile ${model}`, measured, `≥ ${LEAST_PROFILE} × best`, mark(ratio >= LEAST_PROFILE)];
 }
 
 function mark(reached: boolean): string {

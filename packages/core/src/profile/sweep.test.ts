@@ -89,7 +89,8 @@ describe('a sweep', () => {
 
   it('measures everything where that is asked for', async () => {
     const { measure, measured } = simulated();
-    await sweep({ measure, cores: 4, maxBatch: 64, exhaustive: true, repeats: 2 });
+    const found = await sweep({ measure, cores: 4, maxBatch: 64, exhaustive: true, repeats: 2 });
+    expect(found.measurements).toBe(2 * all.length);
     expect(measured).toHaveLength(2 * all.length);
   });
 });

@@ -25,6 +25,8 @@ export interface SweepOptions {
   /** Measurements of each setting that may be recommended. Default 3. */
   repeats?: number;
   exhaustive?: boolean;
+  /** Measures just these, once each. */
+  only?: readonly Setting[];
   onMeasured?(point: SweepPoint, count: number): void;
   /** A setting that could not be run. */
   onFailed?(setting: Setting, error: Error): void;
@@ -46,7 +48,8 @@ const FINALISTS = { within: 0.07, most: 6 };
 export async function sweep(options: SweepOptions): Promise<SweepResult> {
   const found = new Measurements(options);
   const pairs = pairsOf(options.cores);
-  if (options.exhaustive) await measureAll(found, pairs, options);
+  if (options.only) for (const setting of options.only) await found.add(setting);
+  else if (options.exhaustive) await measureAll(found, pairs, options);
   else {
     for (const pair of pairs) await measureCoarsely(found, pair, options.maxBatch);
     for (const best of found.bestOfPairs().slice(0, PAIRS_REFINED)) {
@@ -128,7 +131,8 @@ class Measurements {
       const point = { ...(await this.#options.measure(setting)), ...setting };
       const key = `${threads} ${instances} ${batch}`;
       this.#byKey.set(key, [...(this.#byKey.get(key) ?? []), point]);
-      this.#options.onMeasured?.(point, ++this.count);
+      this.count++;
+      this.#options.onMeasured?.(point, this.count);
       return point;
     } catch (error) {
       this.lastError = error as Error;
