@@ -70,6 +70,8 @@ function buildProgram(choose: (run: Run) => void): Command {
   const program = new Command('remuda')
     .description('A durable, batching inference fleet for ONNX models on Node.')
     .version(VERSION)
+    // Options behind the name of a command are its own: --version of `models profile`, --json of any below `models`.
+    .enablePositionalOptions()
     .showHelpAfterError('(remuda --help shows what there is)')
     .addHelpText('after', `\n${EXIT_HELP}`);
   addUp(program, choose);
