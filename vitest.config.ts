@@ -12,6 +12,8 @@ export default defineConfig({
     ],
     pool: 'forks',
     maxWorkers: 2,
+    // Tests of the harness load the native library in their own process.
+    env: { ORT_DISABLE_TELEMETRY: '1' },
     // No test asks how fast the machine is: these only end what would never end.
     testTimeout: 180_000,
     hookTimeout: 180_000,

@@ -77,7 +77,8 @@ export function serveTask<Job, Answer>(work: (job: Job) => Promise<Answer>): voi
 
 function plainEnvironment(): Record<string, string> {
   const { PATH = '', HOME = '', TMPDIR } = process.env;
-  return { PATH, HOME, ...(TMPDIR ? { TMPDIR } : {}) };
+  // The raw loops load the native library themselves: like Remuda, without its telemetry.
+  return { PATH, HOME, ORT_DISABLE_TELEMETRY: '1', ...(TMPDIR ? { TMPDIR } : {}) };
 }
 
 function untilReady(child: ChildProcess, { script, logFile }: ServerOptions): Promise<string> {

@@ -2,6 +2,7 @@
  * Entry of the throw-away process that inspect-model.ts starts: loads one model, says what it takes and gives, and
  * is killed. A file that crashes the native library takes down nothing else.
  */
+import './native-telemetry.js';
 import { toItemError } from '../errors.js';
 import type { ModelSource } from '../harness/harness.js';
 import { resolveHarness } from '../harness/registry.js';

@@ -1,4 +1,5 @@
 /** Entry of the runner's process: the runner with the real store. */
+import './native-telemetry.js';
 import { Keys } from '../store/keys.js';
 import { closeRedis, connectRedis } from '../store/redis.js';
 import { RequestStore } from '../store/request-store.js';

@@ -2,6 +2,7 @@
  * Entry of the process that a model lab starts: holds one model just as a runner does (harness, instance threads,
  * assembly, splitting), without a queue or a store, and runs what it is given.
  */
+import '../inference/native-telemetry.js';
 import { compatibilityKey } from '../batching/compatibility.js';
 import { ModelNotLoadedError, RemudaError, toItemError } from '../errors.js';
 import { BufferPool } from '../inference/buffer-pool.js';
