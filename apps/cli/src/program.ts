@@ -187,8 +187,22 @@ function addModels(program: Command, choose: (run: Run) => void): void {
     .action((name, options) =>
       choose(async (context) => (await import('./commands/models.js')).models(name, options, context)),
     );
+  addShow(models, choose);
   addModelCommands(models, choose);
   addModelTools(models, choose);
+}
+
+/** A model may have the name of a subcommand. */
+function addShow(models: Command, choose: (run: Run) => void): void {
+  models
+    .command('show')
+    .summary('show what one takes and gives: the same as `remuda models NAME`, whatever the name')
+    .argument('<name>', 'name of the model')
+    .addOption(jsonOption())
+    .addOption(urlOption())
+    .action((name, options) =>
+      choose(async (context) => (await import('./commands/models.js')).models(name, options, context)),
+    );
 }
 
 function addFleet(program: Command, choose: (run: Run) => void): void {

@@ -313,7 +313,7 @@ describe.runIf(onLinux)('a fleet under remuda up', () => {
     expect(unknown).toMatchObject({ code: 1, err: expect.stringContaining('did you mean add') });
     expect(await run(['result', 'req_unknown', ...url])).toMatchObject({ code: 1 });
 
-    const models = await run(['models', 'add', ...url]);
+    const models = await run(['models', 'show', 'add', ...url]);
     expect(models.out).toMatch(/takes +a +FP32 +\[N, 4\] +0/);
     const fleet = await run(['fleet', ...url]);
     expect(fleet.out).toMatch(/ready +ok +cpu +1 ready/);
