@@ -22,7 +22,7 @@ import type { Admission } from './admission.js';
 import type { Doorbell } from './doorbell.js';
 import { prepareRequest } from './prepare-request.js';
 import { presentRequest, recordOf } from './present-request.js';
-import { resolveRoute } from './resolve-route.js';
+import { lateNotice, resolveRoute } from './resolve-route.js';
 import type { RowMeans } from './row-means.js';
 import type { StoreGuard } from './store-guard.js';
 import type { Submission } from './submission.js';
@@ -117,8 +117,11 @@ export class RequestSubmitter {
     const route = resolveRoute(question, { fleet, depths: admission.depths, rowMeans, clock });
     rowMeans.count(model, rows);
     const deviceClass = route.device_class as DeviceClass;
-    const notices = fleet.liveClasses(model, version).has(deviceClass) ? NOTICES_NONE : [NO_WORKER];
-    return { route, partition: { model, deviceClass, lane }, notices };
+    const partition = { model, deviceClass, lane };
+    if (!fleet.liveClasses(model, version).has(deviceClass))
+      return { route, partition, notices: [NO_WORKER] };
+    const late = lateNotice(route, options.metadata?.timeout_ms);
+    return { route, partition, notices: late === undefined ? NOTICES_NONE : [late] };
   }
 
   /** Steps three and four of an id that nobody has seen yet: both leave in the same tick, the record first. */
