@@ -36,7 +36,21 @@ export async function flowBatch(
 ): Promise<void> {
   const started = performance.now();
   const claims = await context.store.claimAndFetch(message.units, message.workerId);
-  const fetched = performance.now();
+  try {
+    await flowClaimed(message, claims, performance.now() - started, model, context);
+  } finally {
+    for (const claim of claims)
+      if (claim.verdict === 'run' && claim.memory) context.buffers.release(claim.memory);
+  }
+}
+
+async function flowClaimed(
+  message: RunMessage,
+  claims: readonly Claim[],
+  fetchMs: number,
+  model: LoadedModel,
+  context: FlowContext,
+): Promise<void> {
   const entries = message.units.map((unit, i) => decode(unit, claims[i]));
   const claimed = entries.filter((entry) => !entry.failed && !entry.dropped);
   const runMs = await runItems(claimed, message.batchId, model, context);
@@ -46,7 +60,7 @@ export async function flowBatch(
     type: 'batch_done',
     batchId: message.batchId,
     outcomes,
-    fetchMs: fetched - started,
+    fetchMs,
     runMs,
     writeMs: performance.now() - beforeWrite,
   });

@@ -15,8 +15,15 @@ export interface OpenStore {
   close(): void;
 }
 
-/** Opens the store that the init message names; connection errors go to `log`. */
-export type StoreOpener = (address: StoreAddress, log: (message: string) => void) => Promise<OpenStore>;
+export interface StoreNeeds {
+  /** Where inputs may be put; the claim that holds one says so, and the batch gives it back. */
+  memory: BufferPool;
+  /** Told of connection errors. */
+  log(message: string): void;
+}
+
+/** Opens the store that the init message names. */
+export type StoreOpener = (address: StoreAddress, needs: StoreNeeds) => Promise<OpenStore>;
 
 interface ServedModel extends LoadedModel {
   flows: Set<Promise<void>>;
@@ -71,9 +78,10 @@ class RunnerChild {
 
   async #init({ store, device }: Extract<ToRunner, { type: 'init' }>): Promise<void> {
     this.#device = device;
-    this.#store = await this.#openStore(store, (message) =>
-      this.#log('warn', { component: 'store' }, message),
-    );
+    this.#store = await this.#openStore(store, {
+      memory: this.#buffers,
+      log: (message) => this.#log('warn', { component: 'store' }, message),
+    });
     this.#send({ type: 'ready', pid: process.pid });
   }
 

@@ -1,16 +1,20 @@
 /** Entry of the runner's process: the runner with the real store. */
 import './native-telemetry.js';
 import { Keys } from '../store/keys.js';
+import { PayloadReader } from '../store/payload-reader.js';
 import { closeRedis, connectRedis } from '../store/redis.js';
 import { RequestStore } from '../store/request-store.js';
 import { serveRunner } from './runner-child.js';
 
-serveRunner(async ({ url, keyspace }, log) => {
-  const redis = connectRedis({
-    url,
-    role: 'runner',
-    name: `runner-${process.pid}`,
-    onError: (error) => log(error.message),
-  });
-  return { store: new RequestStore(redis, new Keys(keyspace)), close: () => closeRedis(redis) };
+serveRunner(async ({ url, keyspace }, { memory, log }) => {
+  const onError = (error: Error): void => log(error.message);
+  const redis = connectRedis({ url, role: 'runner', name: `runner-${process.pid}`, onError });
+  const payloads = new PayloadReader({ url, name: `payloads-${process.pid}`, memory, onError });
+  return {
+    store: new RequestStore(redis, new Keys(keyspace), payloads),
+    close: () => {
+      closeRedis(redis);
+      payloads.close();
+    },
+  };
 });

@@ -25,6 +25,20 @@ export class Keys {
     return Array.from({ length: this.space.shards }, (_, shard) => shard);
   }
 
+  /** Groups what concerns several requests, so that one script can take each group. */
+  byShard<T>(members: readonly T[], idOf: (member: T) => string): T[][] {
+    if (members.length === 0) return [];
+    if (this.space.shards === 1) return [[...members]];
+    const shards = new Map<number, T[]>();
+    for (const member of members) {
+      const shard = this.shardOf(idOf(member));
+      const group = shards.get(shard);
+      if (group) group.push(member);
+      else shards.set(shard, [member]);
+    }
+    return [...shards.values()];
+  }
+
   /** Hash: the record of a request, its outcomes, and its payload where that is small. */
   record(requestId: string): string {
     return `${this.tagOf(requestId)}:q:${requestId}`;

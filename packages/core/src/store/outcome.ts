@@ -5,7 +5,8 @@ import type { BatchUnit } from '../inference/runner-protocol.js';
 
 /** May this unit be run, and if so on which input bytes? */
 export type Claim =
-  | { verdict: 'run'; payload: Buffer }
+  /** memory: the block of a pool under the payload, which whoever took the claim gives back. */
+  | { verdict: 'run'; payload: Uint8Array; memory?: ArrayBuffer }
   | { verdict: 'already_terminal' | 'fenced' | 'record_missing' | 'expired' | 'payload_missing' };
 
 /** The outcome of one unit as it is written: a frame of outputs, or a frame of no tensors whose extras hold the error. */

@@ -4,14 +4,15 @@
  */
 import { readFileSync } from 'node:fs';
 import { Redis, type RedisOptions } from 'ioredis';
+import { onreadConnector, type TakeBytes } from './onread-connector.js';
 
 export type { Redis } from 'ioredis';
 
 /**
  * api: commands of HTTP requests. worker: BullMQ's and the worker's own, retried for ever. runner: payloads and
- * results. subscriber: pub/sub only.
+ * results. subscriber: pub/sub only. payloads: what a PayloadReader opens.
  */
-export type RedisRole = 'api' | 'worker' | 'runner' | 'subscriber';
+export type RedisRole = 'api' | 'worker' | 'runner' | 'subscriber' | 'payloads';
 
 /** Longest time the API waits for one command; with the reconnect check it keeps every answer within 2 s. */
 const API_COMMAND_TIMEOUT_MS = 1_200;
@@ -28,6 +29,7 @@ const PROFILES: Record<RedisRole, RedisOptions> = {
   worker: { maxRetriesPerRequest: null },
   runner: { maxRetriesPerRequest: null },
   subscriber: { maxRetriesPerRequest: null, autoResubscribe: true },
+  payloads: { maxRetriesPerRequest: null, protocol: 2 },
 };
 
 export interface ConnectOptions {
@@ -37,21 +39,24 @@ export interface ConnectOptions {
   /** Shown by CLIENT LIST. */
   name: string;
   onError(error: Error): void;
+  /** Reads into one reused buffer, and is offered every piece that comes before ioredis is. */
+  onBytes?: TakeBytes;
 }
 
 /** A connection of the given role. It connects by itself and reconnects for ever; errors go to onError. */
-export function connectRedis({ url, role, name, onError }: ConnectOptions): Redis {
+export function connectRedis({ url, role, name, onError, onBytes }: ConnectOptions): Redis {
   const options: RedisOptions = {
     ...PROFILES[role],
     connectionName: `remuda-${name}`,
     connectTimeout: CONNECT_TIMEOUT_MS,
     keepAlive: 10_000,
     retryStrategy: (times) => Math.min(RECONNECT_MS.first * 2 ** Math.min(times, 6), RECONNECT_MS.most),
+    ...(onBytes ? { Connector: onreadConnector(onBytes) as unknown as RedisOptions['Connector'] } : {}),
   };
   const redis = new Redis(url.replace(/^unix:\/\//, ''), options);
   redis.on('error', onError);
   defineScripts(redis);
-  if (role !== 'subscriber') writeOncePerTick(redis);
+  if (role !== 'subscriber' && role !== 'payloads') writeOncePerTick(redis);
   return redis;
 }
 

@@ -7,6 +7,7 @@
  */
 import type { ItemError, Route, TerminalStatus } from '@remuda/schemas';
 import type { BatchUnit } from '../inference/runner-protocol.js';
+import { claimAndFetch, ordinarySource, type PayloadSource } from './claim-units.js';
 import type { Keys } from './keys.js';
 import type { Claim, UnitWrite, WriteVerdict } from './outcome.js';
 import { callScript, type Redis } from './redis.js';
@@ -44,10 +45,13 @@ export type EndVerdict =
 
 export class RequestStore {
   readonly #redis: Redis;
+  readonly #payloads: PayloadSource;
   readonly keys: Keys;
 
-  constructor(redis: Redis, keys: Keys) {
+  /** @param payloads where inputs are read; by default the same connection */
+  constructor(redis: Redis, keys: Keys, payloads: PayloadSource = ordinarySource(redis)) {
     this.#redis = redis;
+    this.#payloads = payloads;
     this.keys = keys;
   }
 
@@ -131,78 +135,31 @@ export class RequestStore {
     return this.#redis.getBuffer(this.keys.largeResult(record.requestId, record.nonce, item, token));
   }
 
-  /**
-   * Asks for every unit whether it may be run, and fetches its input: one round trip. Marks the requests as running.
-   * Payloads of units that may not be run are fetched in vain; that is rare, and a second round trip is not.
-   */
-  async claimAndFetch(units: readonly BatchUnit[], workerId: string): Promise<Claim[]> {
-    const requests = distinctRequests(units);
-    const pipeline = this.#redis.pipeline();
-    const shards = this.#byShard(requests);
-    for (const members of shards) {
-      void callScript(
-        pipeline,
-        'claimRequests',
-        members.map((unit) => this.keys.record(unit.requestId)),
-        [Date.now(), workerId, ...members.flatMap((unit) => [unit.token, unit.nonce])],
-        true,
-      );
-    }
-    const stored = units.filter((unit) => !unit.inline);
-    const storedByShard = this.#byShard(stored);
-    for (const members of storedByShard) {
-      pipeline.mgetBuffer(members.map((unit) => this.keys.payload(unit.requestId, unit.nonce, unit.item)));
-    }
-    const replies = (await this.#run(pipeline)) as (Buffer | null)[][];
-    const verdicts = new Map<string, { verdict: string; inline: Buffer }>();
-    shards.forEach((members, s) => {
-      members.forEach((unit, i) => {
-        const reply = replies[s] as Buffer[];
-        verdicts.set(unit.requestId, {
-          verdict: (reply[2 * i] as Buffer).toString('latin1'),
-          inline: reply[2 * i + 1] as Buffer,
-        });
-      });
-    });
-    const payloads = new Map<BatchUnit, Buffer | null>();
-    storedByShard.forEach((members, s) => {
-      members.forEach((unit, i) => {
-        payloads.set(unit, (replies[shards.length + s] as (Buffer | null)[])[i] ?? null);
-      });
-    });
-    return units.map((unit) => {
-      const { verdict, inline } = verdicts.get(unit.requestId) as { verdict: string; inline: Buffer };
-      if (verdict !== 'run') return { verdict } as Claim;
-      const payload = unit.inline ? inline : payloads.get(unit);
-      return payload && payload.length > 0 ? { verdict: 'run', payload } : { verdict: 'payload_missing' };
+  /** Asks for every unit whether it may be run, marks its request as running, and fetches its input. */
+  claimAndFetch(units: readonly BatchUnit[], workerId: string): Promise<Claim[]> {
+    return claimAndFetch(units, workerId, {
+      redis: this.#redis,
+      keys: this.keys,
+      payloads: this.#payloads,
     });
   }
 
   /** Stores outcomes behind the fence; ends requests that are complete and wakes whoever waits for them. */
   async writeOutcomes(writes: readonly UnitWrite[]): Promise<WriteVerdict[]> {
-    const pipeline = this.#redis.pipeline();
-    let large = 0;
-    const values = new Map<UnitWrite, Buffer>();
+    const marks = new Map<UnitWrite, Buffer>();
+    const stored: Promise<unknown>[] = [];
     for (const write of writes) {
-      if (write.frame.length < LARGE_OUTCOME_BYTES) {
-        values.set(write, write.frame);
-        continue;
-      }
+      if (write.frame.length < LARGE_OUTCOME_BYTES) continue;
       const { requestId, nonce, item, token } = write.unit;
-      pipeline.set(
-        this.keys.largeResult(requestId, nonce, item, token),
-        write.frame,
-        'EX',
-        UNFINISHED_OUTCOME_S,
-      );
-      values.set(write, Buffer.from(`\0\0\0\0${token}`, 'latin1'));
-      large++;
+      const key = this.keys.largeResult(requestId, nonce, item, token);
+      stored.push(this.#redis.set(key, write.frame, 'EX', UNFINISHED_OUTCOME_S));
+      marks.set(write, Buffer.from(`\0\0\0\0${token}`, 'latin1'));
     }
-    const shards = this.#byShard(writes, (write) => write.unit.requestId);
-    for (const members of shards) {
+    const verdicts = new Map<UnitWrite, WriteVerdict>();
+    const writeShard = async (members: readonly UnitWrite[]): Promise<void> => {
       const first = (members[0] as UnitWrite).unit.requestId;
-      void callScript(
-        pipeline,
+      const reply = (await callScript(
+        this.#redis,
         'writeOutcomes',
         [this.keys.open(this.keys.shardOf(first)), ...members.map((w) => this.keys.record(w.unit.requestId))],
         [
@@ -215,22 +172,20 @@ export class RequestStore {
             write.unit.token,
             write.unit.nonce,
             write.kind,
-            values.get(write) as Buffer,
+            marks.get(write) ?? write.frame,
           ]),
         ],
-      );
-    }
-    const replies = (await this.#run(pipeline)).slice(large) as (string | number)[][];
-    const verdicts = new Map<UnitWrite, WriteVerdict>();
-    shards.forEach((members, s) => {
+      )) as string[];
       members.forEach((write, i) => {
-        const reply = replies[s] as (string | number)[];
         verdicts.set(write, {
           verdict: reply[2 * i] as WriteVerdict['verdict'],
-          ended: ((reply[2 * i + 1] as string) || null) as WriteVerdict['ended'],
+          ended: (reply[2 * i + 1] || null) as WriteVerdict['ended'],
         });
       });
-    });
+    };
+    const shards = this.keys.byShard(writes, (write) => write.unit.requestId);
+    // One write to the socket, and in this order: a mark is never there before what it stands for.
+    await Promise.all([...stored, ...shards.map(writeShard)]);
     return writes.map((write) => verdicts.get(write) as WriteVerdict);
   }
 
@@ -365,22 +320,6 @@ export class RequestStore {
     return reply === 1 ? 'moved' : 'refused';
   }
 
-  #byShard<T>(
-    members: readonly T[],
-    idOf: (member: T) => string = (m) => (m as { requestId: string }).requestId,
-  ): T[][] {
-    if (members.length === 0) return [];
-    if (this.keys.space.shards === 1) return [[...members]];
-    const shards = new Map<number, T[]>();
-    for (const member of members) {
-      const shard = this.keys.shardOf(idOf(member));
-      const group = shards.get(shard);
-      if (group) group.push(member);
-      else shards.set(shard, [member]);
-    }
-    return [...shards.values()];
-  }
-
   async #run(pipeline: ReturnType<Redis['pipeline']>): Promise<unknown[]> {
     const replies = await pipeline.exec();
     if (!replies) throw new Error('Redis gave no replies to a pipeline');
@@ -389,11 +328,6 @@ export class RequestStore {
       return reply;
     });
   }
-}
-
-function distinctRequests(units: readonly BatchUnit[]): BatchUnit[] {
-  const seen = new Set<string>();
-  return units.filter((unit) => !seen.has(unit.requestId) && seen.add(unit.requestId));
 }
 
 function pairs(flat: readonly string[]): { at: number; id: string }[] {

@@ -25,7 +25,7 @@ describe('an accepted request', () => {
     expect(found?.document.units).toEqual([[1, 1, expect.any(String)]]);
     const [claim] = await rig.store.claimAndFetch([unitOf(found as never)], 'worker');
     expect(claim?.verdict).toBe('run');
-    const { tensors } = decodeFrame((claim as { payload: Buffer }).payload);
+    const { tensors } = decodeFrame((claim as { payload: Uint8Array }).payload);
     expect([...new Float32Array(new Uint8Array(tensors[0]?.bytes ?? []).buffer)]).toEqual([7, 7, 7, 7]);
   });
 
