@@ -1,6 +1,7 @@
 /**
- * All instances of one loaded model, seen from the runner's main thread: assembled batches wait in one line and go to
- * whichever instance is idle, so that the next is ready the moment a run ends. A batch is handed to an instance only
+ * All instances of one loaded model, seen from the runner's main thread: runs wait in one line and go to whichever
+ * instance is idle. Only the first of the line is assembled ahead, so that it is ready the moment a run ends: more would
+ * hold memory, and leave the caches before their turn comes. A batch is handed to an instance only
  * when that is idle: "started" then means started, which the worker's run time-out relies on.
  */
 import { Worker } from 'node:worker_threads';
@@ -24,10 +25,12 @@ export interface InstancePoolOptions {
 }
 
 interface Waiting {
-  batch: AssembledBatch;
+  make(): AssembledBatch | undefined;
+  batch: AssembledBatch | undefined;
   context: RunContext;
-  started(): void;
-  settle(answer: RunAnswer): void;
+  started(rows: number): void;
+  settle(answer: RunAnswer | undefined): void;
+  fail(error: unknown): void;
 }
 
 interface Instance {
@@ -95,10 +98,18 @@ export class InstancePool {
     if (missing < 0) await this.#shrink(-missing);
   }
 
-  /** Runs a batch when an instance is idle. The batch's buffers go back to the pool whatever happens. */
-  run(batch: AssembledBatch, context: RunContext, started: () => void): Promise<RunAnswer> {
-    return new Promise((settle) => {
-      this.#line.push({ batch, context, started, settle });
+  /**
+   * Runs a batch when an instance is idle. The batch's buffers go back to the pool whatever happens.
+   * @param make called once, when its turn is near; undefined: nothing is left to run, and so is the answer
+   * @throws what `make` throws
+   */
+  run(
+    make: () => AssembledBatch | undefined,
+    context: RunContext,
+    started: (rows: number) => void,
+  ): Promise<RunAnswer | undefined> {
+    return new Promise((settle, fail) => {
+      this.#line.push({ make, batch: undefined, context, started, settle, fail });
       this.#dispatch();
     });
   }
@@ -213,19 +224,40 @@ export class InstancePool {
     if (this.#line.length === 0 && this.#instances.every((instance) => !instance.running)) this.#whenIdle?.();
   }
 
+  /** Assembled; what turns out to have nothing to run leaves the line. */
+  #firstInLine(): Waiting | undefined {
+    for (let first = this.#line[0]; first; first = this.#line[0]) {
+      if (isAssembled(first)) return first;
+      this.#line.shift();
+    }
+    return undefined;
+  }
+
   #dispatch(): void {
-    while (this.#line.length > 0) {
+    for (let next = this.#firstInLine(); next?.batch; next = this.#firstInLine()) {
       const idle = this.#instances.find((instance) => !instance.running);
       if (!idle) return;
-      const next = this.#line.shift() as Waiting;
+      this.#line.shift();
       idle.running = next;
-      next.started();
       const { rows, inputs, buffers } = next.batch;
+      next.started(rows);
       const { batchId, parameters } = next.context;
       const message: ToInstance = { type: 'run', rows, inputs, buffers, batchId, parameters };
       idle.thread.postMessage(message, buffers);
     }
   }
+}
+
+/** Whether there is something to run now. */
+function isAssembled(waiting: Waiting): boolean {
+  if (waiting.batch) return true;
+  try {
+    waiting.batch = waiting.make();
+    if (!waiting.batch) waiting.settle(undefined);
+  } catch (error) {
+    waiting.fail(error);
+  }
+  return waiting.batch !== undefined;
 }
 
 /** All have ended when it settles. @throws what the first that failed was rejected with */

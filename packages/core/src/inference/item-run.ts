@@ -6,7 +6,7 @@ import type { ItemError, RawTensor } from '@remuda/schemas';
 import { compatibilityKey } from '../batching/compatibility.js';
 import { toItemError } from '../errors.js';
 import type { ItemAnswer } from '../harness/harness.js';
-import { assemble, type Piece, planRuns, rowsOf } from './batch-assembly.js';
+import { type AssembledBatch, assemble, type Piece, planRuns, rowsOf } from './batch-assembly.js';
 import { joinPieces, restoreLengths, splitOutputs } from './batch-split.js';
 import type { BufferPool } from './buffer-pool.js';
 import type { LoadedModel } from './loaded-model.js';
@@ -102,7 +102,7 @@ interface PlannedRun {
   pieces: Piece[];
 }
 
-/** Runs every group; returns the milliseconds of all native runs. One more is assembled than there are instances. */
+/** Runs every group; returns the milliseconds of all native runs. */
 async function runGroups(
   grouped: ItemRun[][],
   batchId: string,
@@ -115,17 +115,10 @@ async function runGroups(
       model.batch.maxBatchSize,
     ).map((pieces) => ({ group, pieces })),
   );
-  let next = 0;
-  let runMs = 0;
-  const takeRuns = async (): Promise<void> => {
-    for (let run = next++; run < planned.length; run = next++) {
-      const { group, pieces } = planned[run] as (typeof planned)[number];
-      runMs += await runOnce({ run, group, pieces }, batchId, model, context);
-    }
-  };
-  const lanes = Math.min(planned.length, model.instances.size + 1);
-  await Promise.all(Array.from({ length: lanes }, takeRuns));
-  return runMs;
+  const runsMs = await Promise.all(
+    planned.map(({ group, pieces }, run) => runOnce({ run, group, pieces }, batchId, model, context)),
+  );
+  return runsMs.reduce((sum, ms) => sum + ms, 0);
 }
 
 /** Assembles, runs and splits one run; returns its native milliseconds. */
@@ -135,26 +128,30 @@ async function runOnce(
   model: LoadedModel,
   context: ItemRunContext,
 ): Promise<number> {
-  // Rows of an item one of whose other runs has failed need not be run.
-  const pieces = planned.filter(({ item }) => isOpen(group[item] as ItemRun));
-  if (pieces.length === 0) return 0;
-  const members = pieces.map(({ item }) => group[item] as ItemRun);
+  let pieces = planned;
+  const make = (): AssembledBatch | undefined => {
+    // Rows of an item one of whose other runs has failed need not be run.
+    pieces = planned.filter(({ item }) => isOpen(group[item] as ItemRun));
+    return pieces.length === 0 ? undefined : assemble(pieces, group, model.batch, context.buffers);
+  };
+  const membersOf = (): ItemRun[] => pieces.map(({ item }) => group[item] as ItemRun);
+  let rows = 0;
   let seconds = 0;
   try {
-    const { parameters } = members[0] as ItemRun;
-    const assembled = assemble(pieces, group, model.batch, context.buffers);
-    const { rows } = assembled;
-    const answer = await model.instances.run(assembled, { batchId, parameters }, () =>
-      context.send({ type: 'run_started', batchId, run, rows }),
-    );
+    const { parameters } = group[0] as ItemRun;
+    const answer = await model.instances.run(make, { batchId, parameters }, (count) => {
+      rows = count;
+      context.send({ type: 'run_started', batchId, run, rows });
+    });
+    if (!answer) return 0;
     seconds = answer.seconds;
     context.send({ type: 'run_ended', batchId, run, seconds });
-    if (answer.ok) keep(splitOutputs(answer.outputs, pieces, model.batch), pieces, members, rows);
-    else failRun(members, answer.error);
+    if (answer.ok) keep(splitOutputs(answer.outputs, pieces, model.batch), pieces, membersOf(), rows);
+    else failRun(membersOf(), answer.error);
   } catch (error) {
-    failRun(members, toItemError(error, 'inference_failed'));
+    failRun(membersOf(), toItemError(error, 'inference_failed'));
   }
-  for (const member of new Set(members)) member.runMs += seconds * 1000;
+  for (const member of new Set(membersOf())) member.runMs += seconds * 1000;
   return seconds * 1000;
 }
 

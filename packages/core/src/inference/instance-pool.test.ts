@@ -1,0 +1,71 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { AssembledBatch } from './batch-assembly.js';
+import { BufferPool } from './buffer-pool.js';
+import { InstancePool } from './instance-pool.js';
+import { row } from './runner-setup.fixture.js';
+import { makeModels, sourceOf } from './test-models.fixture.js';
+
+const buffers = new BufferPool();
+let pool: InstancePool;
+beforeAll(async () => {
+  const source = sourceOf(await makeModels(), 'identity-fp32', { instances: 1 });
+  pool = new InstancePool({
+    source,
+    buffers,
+    onFatal: (error) => {
+      throw error;
+    },
+  });
+  await pool.load();
+});
+afterAll(() => pool.unload());
+
+const context = { batchId: 'bat', parameters: {} };
+const batch = (value: number): AssembledBatch => ({ rows: 1, inputs: row(value, 0, 0, 0), buffers: [] });
+
+test('one run is assembled ahead of those that are under way, the others when their turn is near', async () => {
+  const made: number[] = [];
+  const begun: number[] = [];
+  const answers = [0, 1, 2, 3].map((n) =>
+    pool.run(
+      () => {
+        made.push(n);
+        return batch(n);
+      },
+      context,
+      () => begun.push(n),
+    ),
+  );
+  expect({ made, begun }).toEqual({ made: [0, 1], begun: [0] });
+  for (const answer of answers) expect(await answer).toMatchObject({ ok: true });
+  expect({ made, begun }).toEqual({ made: [0, 1, 2, 3], begun: [0, 1, 2, 3] });
+});
+
+test('what has nothing left to run, or cannot be assembled, leaves the line to the next', async () => {
+  const wrong = new Error('the pieces do not fit');
+  const refuse = () => {
+    throw wrong;
+  };
+  const never = () => expect.fail('nothing of it may begin');
+  const answers = [
+    pool.run(
+      () => batch(1),
+      context,
+      () => {},
+    ),
+    pool.run(() => undefined, context, never),
+    pool.run(refuse, context, never),
+    pool.run(
+      () => batch(2),
+      context,
+      () => {},
+    ),
+  ];
+  const ends = await Promise.allSettled(answers);
+  expect(ends).toMatchObject([
+    { value: { ok: true } },
+    { value: undefined },
+    { reason: wrong },
+    { value: { ok: true } },
+  ]);
+});
