@@ -166,8 +166,30 @@ describe('a served model', () => {
     served.apply({ maxBatchSize: 4, instances: 3 });
     await submit(8);
     expect(runs).toEqual([8, 4, 4]);
-    expect(served.wantedInFlight).toBe((2 * 3 + 2) * 4);
+    expect(served.wantedInFlight).toBe((3 + 2) * 4 * 4);
     expect(served.facts().instances).toBe(3);
+  });
+
+  it('hands short runs on several at a time while its instance is busy, long ones one by one', async () => {
+    const { served, runner, runs, submit } = setup({ max_batch_size: 4 });
+    await submit(4);
+    expect(served.wantedInFlight).toBe((1 + 2) * 4 * 4);
+    await submit(24);
+    expect(runs.splice(0)).toEqual([4, 4, 16, 4]);
+
+    runner.seconds = () => 0.1;
+    for (let i = 0; i < 40; i++) await submit(4);
+    expect(served.wantedInFlight).toBe((2 + 2) * 4);
+    runs.length = 0;
+    await submit(12);
+    expect(runs).toEqual([4, 4, 4]);
+  });
+
+  it('hands runs on one by one where the latency objective decides what a batch holds', async () => {
+    const { runs, submit } = setup({ max_batch_size: 4, latency_objective_ms: 100 });
+    await submit(4);
+    await submit(12);
+    expect(runs).toEqual([4, 4, 4, 4]);
   });
 
   it('makes smaller batches where the runs take longer than the latency objective, and shows the limit', async () => {

@@ -48,6 +48,11 @@ export interface PolicyLimits {
   instances: number;
   /** Batches that may be handed on while all instances are busy. */
   prefetch: number;
+  /**
+   * Most rows of one that is handed on so: it may hold several runs, since nobody is kept waiting by that and each
+   * batch costs its messages and its calls of the store. Default: maxRows.
+   */
+  aheadRows?: number;
 }
 
 export type Decision<Key> =
@@ -75,6 +80,14 @@ export function decide<Key>(
   }
   if (best !== null) return { close: best.key };
   return { lookAgainAt: Number.isFinite(nextDue) ? nextDue : null };
+}
+
+/** Most rows of the batch that is closed now. */
+export function rowsOfBatch(
+  inFlight: number,
+  { instances, maxRows, aheadRows = maxRows }: PolicyLimits,
+): number {
+  return inFlight < instances ? maxRows : aheadRows;
 }
 
 /** Most entries that one batch passes over: a line of large ones is not looked through to its end for a small one. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Clock } from '../lifecycle/clock.js';
-import type { Waiting } from './batch-policy.js';
+import type { PolicyLimits, Waiting } from './batch-policy.js';
 import { Batcher } from './batcher.js';
 
 /** A clock that stands until it is told to move. */
@@ -29,9 +29,7 @@ interface Entry extends Waiting {
   name: string;
 }
 
-function setup(
-  limits: Partial<{ maxRows: number; maxDelayMs: number; instances: number; prefetch: number }> = {},
-) {
+function setup(limits: Partial<PolicyLimits> = {}) {
   const clock = new ManualClock();
   const batches: {
     names: string[];
@@ -108,6 +106,29 @@ describe('a batcher', () => {
     void add('d');
     await settled();
     expect(batches[1]?.names).toEqual(['a', 'b', 'c', 'd']);
+  });
+
+  it('puts several runs into a batch that is handed on while the instance is busy, where it may', async () => {
+    const { batches, add } = setup({ maxRows: 2, prefetch: 1, aheadRows: 6 });
+    for (const name of ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i']) void add(name);
+    await settled();
+    expect(batches.map((batch) => batch.names)).toEqual([
+      ['a', 'b'],
+      ['c', 'd', 'e', 'f', 'g', 'h'],
+    ]);
+    await batches[1]?.answer();
+    await batches[0]?.answer();
+    expect(batches[2]?.names).toEqual(['i']);
+  });
+
+  it('does not wait for more than one run to hand on', async () => {
+    const { batches, add } = setup({ maxRows: 2, prefetch: 1, aheadRows: 6 });
+    for (const name of ['a', 'b', 'c', 'd']) void add(name);
+    await settled();
+    expect(batches.map((batch) => batch.names)).toEqual([
+      ['a', 'b'],
+      ['c', 'd'],
+    ]);
   });
 
   it('hands on what it has when the oldest has waited max_queue_delay_ms', async () => {

@@ -9,7 +9,7 @@
  * Next: core/inference/run-batch.ts, which dispatch calls.
  */
 import type { Clock } from '../lifecycle/clock.js';
-import { decide, type PolicyLimits, type Waiting } from './batch-policy.js';
+import { decide, type PolicyLimits, rowsOfBatch, type Waiting } from './batch-policy.js';
 import { type HeldEntry, WaitingGroups } from './waiting-groups.js';
 
 /** refused: handed back without a run, for another worker or a later time. */
@@ -137,7 +137,8 @@ export class Batcher<Entry extends Waiting, Outcome> {
         this.#lookAgainAt(decision.lookAgainAt, now);
         return;
       }
-      void this.#dispatch(this.#groups.take(decision.close, now));
+      const rows = rowsOfBatch(this.#batches, this.#limits);
+      void this.#dispatch(this.#groups.take(decision.close, now, rows));
     }
   }
 

@@ -99,10 +99,10 @@ export class WaitingGroups<Entry extends HeldEntry> {
     return [this.#ready.peek(), this.#byDue.peek()].flatMap((place) => this.#stateOf(place));
   }
 
-  /** Takes what goes into a batch of the group. */
-  take(key: string, now: number): Entry[] {
+  /** Takes what goes into a batch of the group, of at most so many rows. */
+  take(key: string, now: number, rows = this.#limits.maxRows): Entry[] {
     const group = this.#groups.get(key) as Group<Entry>;
-    const { batch, passed } = fill(() => group.byOrder.pop(), this.#limits.maxRows);
+    const { batch, passed } = fill(() => group.byOrder.pop(), rows);
     for (const entry of passed) group.byOrder.push(entry);
     for (const entry of batch) this.#counted(group, entry, -1);
     this.#index(group, now);

@@ -43,6 +43,10 @@ const written = (ok: boolean): UnitOutcome => ({ kind: 'written', ok, ended: ok 
 const times = (outcomes: UnitOutcome[]) => ({
   fetchMs: 1,
   runMs: 250,
+  runs: [
+    { rows: 4, seconds: 0.15 },
+    { rows: 2, seconds: 0.1 },
+  ],
   writeMs: 2.345,
   outcomes,
   doneAt: 3_000,
@@ -83,6 +87,7 @@ describe('the times of a batch', () => {
       'remuda_queue_wait_seconds_sum{model="m",device_class="cuda",lane="bulk"} 0.1',
       `remuda_run_seconds_sum{${place}} 0.25`,
       `remuda_batch_rows_sum{${place}} 6`,
+      `remuda_batch_rows_count{${place}} 2`,
       `remuda_rows_total{${place}} 6`,
       `remuda_batches_total{${place},outcome="ok"} 1`,
       'remuda_request_seconds_count{model="m",lane="interactive"} 2',

@@ -57,9 +57,9 @@ export interface BatchTimes {
   fetchMs: number;
   runMs: number;
   writeMs: number;
-  /** Each native run. */
-  runs?: readonly { seconds: number }[];
   outcomes: readonly UnitOutcome[];
+  /** Each native run of the batch. */
+  runs: readonly { rows: number; seconds: number }[];
   /** Unix milliseconds. */
   doneAt: number;
 }
@@ -106,12 +106,14 @@ export function observeDone(
   const rows = rowsOf(batch.units);
   metrics.batches.inc({ ...place, outcome: failed ? 'failed' : 'ok' });
   metrics.rows.inc(place, rows);
-  metrics.batchRows.observe(place, rows);
   metrics.fetchSeconds.observe(place, times.fetchMs / 1000);
-  metrics.runSeconds.observe(place, times.runMs / 1000);
+  for (const run of times.runs) {
+    metrics.batchRows.observe(place, run.rows);
+    metrics.runSeconds.observe(place, run.seconds);
+  }
   metrics.writeSeconds.observe(place, times.writeMs / 1000);
   observeUnits(batch, times, metrics);
-  versions?.ran(model, version, batch.units, times.runs ?? []);
+  versions?.ran(model, version, batch.units, times.runs);
   if (life.enabled) logDone(batch, times, rows, life);
 }
 
