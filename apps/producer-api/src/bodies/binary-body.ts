@@ -3,10 +3,13 @@
  * the header names them. The header is an InferenceRequest whose `inputs` (of the request or of each item) are an array
  * of tensors. It is strict: the protocol's own `id` and `outputs` are not taken; the id here is `request_id`.
  */
+import type { GivenInput } from '@remuda/core/requests/input-tensor';
 import type { GivenItem } from '@remuda/core/requests/validate-inputs';
 import {
   cutTensors,
+  FRAME_PREFIX_BYTES,
   FrameTensor,
+  frameInPlace,
   InvalidInputError,
   LIMITS,
   RequestItem,
@@ -47,8 +50,17 @@ const HeaderShell = RequestOptions.extend({
   error: 'exactly one of "inputs" and "items"',
 });
 
-/** @param headerLength value of Inference-Header-Content-Length */
-export function parseBinaryBody(body: Buffer, headerLength: string | undefined): ParsedBody {
+/**
+ * Longest header that is stored as it came, with whatever stands in it beside the tensors: runners parse it again, and
+ * must not be held up by it.
+ */
+const MOST_HEADER_BYTES_STORED = 4096;
+
+/**
+ * @param withRoom FRAME_PREFIX_BYTES free bytes, then the body
+ * @param headerLength value of Inference-Header-Content-Length
+ */
+export function parseBinaryBody(withRoom: Buffer, headerLength: string | undefined): ParsedBody {
   if (headerLength === undefined) {
     refuse(
       ['Inference-Header-Content-Length'],
@@ -57,16 +69,24 @@ export function parseBinaryBody(body: Buffer, headerLength: string | undefined):
       'malformed_frame',
     );
   }
-  const { header: described, rest } = splitBinaryBody(body, headerLength);
+  const { header: described, rest } = splitBinaryBody(withRoom.subarray(FRAME_PREFIX_BYTES), headerLength);
   const parsed = HeaderShell.safeParse(described);
   if (!parsed.success) throw new InvalidInputError(violationsOf(parsed.error, described), 'invalid_request');
   const { inputs, items, ...options } = parsed.data;
   const given = items ? cutItems(items, rest) : [cutItem(null, inputs, rest, ['inputs'], 0)];
   refuseLeftOver(rest, given.at(-1)?.end ?? 0);
+  const [first] = given;
+  const length = Number(headerLength);
+  if (!items && first && length <= MOST_HEADER_BYTES_STORED && first.inputs.every(isBinary))
+    first.frame = frameInPlace(withRoom, length);
   return { options, place: () => ({ hasItems: items !== undefined, items: given }) };
 }
 
 type CutItem = GivenItem & { end: number };
+
+function isBinary(given: GivenInput): boolean {
+  return 'tensor' in given && given.tensor.bytes !== undefined;
+}
 
 function cutItems(items: readonly { id?: string; inputs?: unknown }[], rest: Uint8Array): CutItem[] {
   let from = 0;

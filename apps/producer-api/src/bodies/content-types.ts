@@ -11,6 +11,7 @@ import { type ImageQuery, parseImageBody } from './image-body.js';
 import { parseJsonRequest, parseJsonText } from './json-body.js';
 import { parseMultipartBody } from './multipart-body.js';
 import type { ParsedBody } from './parsed-body.js';
+import { readBodyWithRoom } from './read-body.js';
 
 export const REQUEST_TYPES = [
   'application/json',
@@ -34,9 +35,11 @@ export function registerContentTypes(
       done(error as Error);
     }
   });
-  for (const type of ['application/octet-stream', /^image\/[\w.+-]+/]) {
-    app.addContentTypeParser(type, { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
-  }
+  app.addContentTypeParser('application/octet-stream', (request, payload, done) =>
+    readBodyWithRoom(request, payload, maxBodyBytes, done),
+  );
+  const image = /^image\/[\w.+-]+/;
+  app.addContentTypeParser(image, { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
   app.register(multipart, {
     limits: { fileSize: maxBodyBytes, files: LIMITS.items + 1, parts: LIMITS.items + 2, fields: 2 },
   });

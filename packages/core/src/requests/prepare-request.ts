@@ -32,9 +32,11 @@ const DEFAULT_METADATA: RequestMetadata = { priority: 5 };
 export function prepareRequest(preparation: Preparation): Acceptance {
   const { submission, defaultResultTtlS, now } = preparation;
   const { items, options } = submission;
-  const payloads = items.map((item) => payloadOf(item, options.parameters));
   const metadata = options.metadata ?? DEFAULT_METADATA;
   const supplied = options.request_id;
+  // What is compared with a repeated call must not depend on how its header was written.
+  const asTheyCame = supplied === undefined && options.parameters === undefined;
+  const payloads = items.map((item) => (asTheyCame && item.frame) || payloadOf(item, options.parameters));
   return {
     requestId: supplied ?? newRequestId(),
     nonce: newNonce(),

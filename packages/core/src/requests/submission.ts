@@ -23,6 +23,8 @@ import type { ModelAsk, Target } from '../models/model-resolver.js';
 export interface SubmittedItem {
   id: string | null;
   tensors: RawTensor[];
+  /** The same as a stored frame, where they came as one; without parameters. */
+  frame?: Buffer;
 }
 
 export interface Submission {

@@ -21,6 +21,8 @@ type Path = readonly PropertyKey[];
 export interface GivenItem {
   id: string | null;
   inputs: readonly GivenInput[];
+  /** The inputs as they came, where that is a frame already; it holds nothing else that a reader would take. */
+  frame?: Buffer;
   /** Where the inputs of this item stand: inputs, or items[3].inputs. */
   path: Path;
 }
@@ -35,12 +37,12 @@ export function validateItems(items: readonly GivenItem[], signature: Signature)
   const findings: Violation[] = [];
   const submitted: SubmittedItem[] = [];
   let rows = 0;
-  for (const { id, inputs, path } of items) {
+  for (const { id, inputs, frame, path } of items) {
     if (findings.length >= MOST_FINDINGS) break;
     collect(findings, () => {
       const tensors = validateInputs(inputs, signature, path);
       rows += rowsOf(tensors, signature);
-      submitted.push({ id, tensors });
+      submitted.push({ id, tensors, frame: frame && standInOrder(inputs, signature) ? frame : undefined });
     });
   }
   if (findings.length > 0) throw new InvalidInputError(findings.slice(0, MOST_FINDINGS));
@@ -102,6 +104,11 @@ function inOrder(given: readonly GivenInput[], { inputs }: Signature, path: Path
     findings.push({ path: dotted([...path, input.name]), expected: wanted(input), received: 'nothing' });
   }
   throw new InvalidInputError(findings.slice(0, MOST_FINDINGS));
+}
+
+/** Stored tensors stand in the signature's order. */
+function standInOrder(given: readonly GivenInput[], { inputs }: Signature): boolean {
+  return given.every(({ name }, index) => name === inputs[index]?.name);
 }
 
 function unknownName(name: string, path: Path, inputs: readonly SignatureTensor[]): Violation {
