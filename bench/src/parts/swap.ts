@@ -192,7 +192,7 @@ class OpenLoad {
     const cut = setTimeout(() => void this.#pool.destroy().catch(() => {}), CUT_AFTER_MS);
     const calls = await Promise.all(this.#calls);
     clearTimeout(cut);
-    if (!this.#pool.closed) await this.#pool.close();
+    if (!this.#pool.closed && !this.#pool.destroyed) await this.#pool.close();
     return calls;
   }
 
