@@ -77,14 +77,24 @@ describe('remuda models', () => {
     );
   }, 60_000);
 
+  it('manifest lists the files of a folder, and says how to go on', async () => {
+    const { run, terminal } = await setup();
+    expect(await run(['models', 'manifest', join(models, 'celsius'), '--name', 'celsius'])).toBe(0);
+    const { model, files } = JSON.parse(readFileSync(join(models, 'celsius/manifest.json'), 'utf8'));
+    expect(model).toBe('celsius');
+    expect(files.map(({ path }: { path: string }) => path)).toContain('1/model.onnx');
+    expect(terminal.answers.join('\n')).toContain('remuda models register celsius https://');
+  });
+
   it.each([
+    [['manifest', '/no/such/folder'], /give the folder of a model/],
     [['profile', 'nothing'], /no model "nothing" in .*; there are: celsius/],
     [['diff', 'celsius', 'celsius'], /"celsius" is no version: name@version/],
     [['validate', 'x', '--dims', 'W'], /Expected the name of an axis and its size/],
     [['profile', 'celsius', '--latency-ms', '0'], /Expected a number above 0/],
   ])('%j is wrong usage, and it says why', async (args, why) => {
     const { run, notes } = await setup();
-    const named = args[0] === 'validate' ? [] : ['--models', models];
+    const named = ['validate', 'manifest'].includes(args[0] as string) ? [] : ['--models', models];
     expect(await run(['models', ...args, ...named])).toBe(2);
     expect(notes()).toMatch(why);
   });

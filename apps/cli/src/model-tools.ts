@@ -1,4 +1,4 @@
-/** The subcommands of `remuda models` that work on files and need no fleet: profile, validate, add, diff. */
+/** The subcommands of `remuda models` that work on files and need no fleet: profile, validate, add, diff, manifest. */
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { CommandContext } from './commands/context.js';
 import { wholeNumber } from './commands/option-values.js';
@@ -28,6 +28,7 @@ export function addModelTools(models: Command, choose: (run: Run) => void): void
   addValidate(models, choose);
   addAdd(models, choose);
   addDiff(models, choose);
+  addManifest(models, choose);
 }
 
 function addProfile(models: Command, choose: (run: Run) => void): void {
@@ -109,6 +110,20 @@ function addDiff(models: Command, choose: (run: Run) => void): void {
     .action((a, b, c, options) =>
       choose(async (context) =>
         (await import('./commands/models-diff.js')).diff([a, b, c], options, context),
+      ),
+    );
+}
+
+function addManifest(models: Command, choose: (run: Run) => void): void {
+  models
+    .command('manifest')
+    .summary('list the files of a model folder in manifest.json, for publishing it')
+    .argument('<folder>', 'model folder')
+    .option('--name <name>', 'the only name that it can be registered under (default: any)')
+    .addOption(jsonOption())
+    .action((folder, options) =>
+      choose(async (context) =>
+        (await import('./commands/models-manifest.js')).manifest(folder, options, context),
       ),
     );
 }

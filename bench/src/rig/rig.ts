@@ -37,6 +37,8 @@ export interface WorkerOptions {
   /** Default: all models of the repository. */
   models?: readonly string[];
   instances?: number;
+  /** Further settings. */
+  env?: Record<string, string>;
 }
 
 /** CPU time in microseconds. */
@@ -102,7 +104,7 @@ export class Rig {
   }
 
   /** Returns when its models are loaded and warm. */
-  async startWorker({ models = [], instances }: WorkerOptions = {}): Promise<void> {
+  async startWorker({ models = [], instances, env = {} }: WorkerOptions = {}): Promise<void> {
     this.#workers.push(
       await startServer({
         script: join(ROOT, 'apps/worker/dist/main.js'),
@@ -110,6 +112,7 @@ export class Rig {
           ...this.#sharedEnv(),
           REMUDA_WORKER_MODELS: models.join(),
           ...(instances === undefined ? {} : { REMUDA_WORKER_INSTANCES: String(instances) }),
+          ...env,
         },
         logFile: join(this.#folder, 'worker.log'),
         execArgv: profiling(),

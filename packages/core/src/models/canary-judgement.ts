@@ -3,9 +3,8 @@
  *
  * The rule's margins alone would take back many an equal canary: after 200 requests each with 1 % of errors, a
  * difference of 2 points is two standard deviations, and it is looked for twice a second. So the difference must be
- * above the margin by three standard deviations of chance. What that costs is some patience with a canary that is only
- * a little worse than allowed: 5 % of errors instead of 1 % takes some 500 requests of the canary. The test beside this
- * file simulates both.
+ * above the margin by three standard deviations of chance and more, the longer it has been looked for. What that costs
+ * is some patience with a canary that is only a little worse than allowed. docs/canary-and-shadow.md has the figures.
  */
 import type { RollbackRule } from '@remuda/schemas';
 import { countAbove, type Histogram, quantileOf, totalOf } from './run-time-histogram.js';
@@ -34,7 +33,7 @@ export interface Judgement extends JudgementFigures {
   by: 'errors' | 'latency' | null;
 }
 
-/** Standard deviations by which a difference must be above what is allowed. */
+/** Standard deviations by which a difference must be above what is allowed, at the first look. */
 const CERTAINTY = 3;
 
 export function judgeCanary(stable: SideCounts, canary: SideCounts, rule: RollbackRule): Judgement {
@@ -71,18 +70,31 @@ function hasMoreErrors(stable: SideCounts, canary: SideCounts, rule: RollbackRul
   if (excess <= 0) return false;
   const [n, m] = [judgedOf(stable), judgedOf(canary)];
   const pooled = (stable.modelErrors + canary.modelErrors) / (n + m);
-  return excess >= CERTAINTY * deviation(pooled, n, m);
+  const certainty = certaintyAfter(Math.min(n, m), rule);
+  // Few errors scatter upwards more than downwards: the same certainty takes so many more of them.
+  const skew = (certainty ** 2 - 1) / 6 / m;
+  return excess >= certainty * deviation(pooled, n, m) + skew;
 }
 
 /** Were its p95 no more than the allowed multiple, at most 5 % of its runs would be above that. */
-function isSlower(stable: SideCounts, canary: SideCounts, { max_p95_ratio }: RollbackRule): boolean {
+function isSlower(stable: SideCounts, canary: SideCounts, rule: RollbackRule): boolean {
   const p95 = quantileOf(stable.runs, 0.95);
   if (p95 === null || canary.runs.size === 0) return false;
-  const limit = p95 * max_p95_ratio;
+  const limit = p95 * rule.max_p95_ratio;
   if ((quantileOf(canary.runs, 0.95) as number) <= limit) return false;
   const [n, m] = [totalOf(stable.runs), totalOf(canary.runs)];
   const above = countAbove(canary.runs, limit) / m;
-  return above - 0.05 >= CERTAINTY * deviation(0.05, n, m);
+  const certainty = certaintyAfter(Math.min(n, m), rule);
+  const skew = (certainty ** 2 - 1) / 6 / m;
+  return above - 0.05 >= certainty * deviation(0.05, n, m) + skew;
+}
+
+/**
+ * Who looks again and again sees any bound of a fixed height passed at last. One that grows with the logarithm of what
+ * was seen is passed by chance hardly more often after a day than after the first look.
+ */
+function certaintyAfter(seen: number, { min_requests }: RollbackRule): number {
+  return Math.sqrt(CERTAINTY ** 2 + Math.log(Math.max(1, seen / min_requests)));
 }
 
 /** Of the difference of two shares that are both `share`, out of n and m. */
