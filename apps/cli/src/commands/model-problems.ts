@@ -4,10 +4,12 @@
  */
 const OF_WORKER = /^\S+@\S* on worker \S+: /;
 
-export function distinctProblems(problems: readonly string[]): string[] {
+/** @param told what is shown of it elsewhere */
+export function distinctProblems(problems: readonly string[], told: readonly string[] = []): string[] {
   const kept: string[] = [];
   for (const problem of problems) {
     const fault = faultIn(problem);
+    if (told.some((text) => text.includes(fault))) continue;
     if (!kept.some((other) => faultIn(other).includes(fault))) kept.push(problem);
   }
   return kept;

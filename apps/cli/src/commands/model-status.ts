@@ -6,7 +6,9 @@ import { megabytes, plural } from '../terminal/figures.js';
 import { type Cell, type Column, tableLines } from '../terminal/table.js';
 import type { Colours, Terminal } from '../terminal/terminal.js';
 import { type ApiOptions, type CommandContext, printJson } from './context.js';
+import { eventText } from './event-text.js';
 import { distinctProblems } from './model-problems.js';
+import { shadowReportLines, splitReportLines } from './traffic-report.js';
 
 export async function modelStatus(
   name: string | undefined,
@@ -96,9 +98,19 @@ export function statusLines(model: AdminModel, terminal: Terminal): string[] {
       ? tableLines(VERSIONS, rows, { width, paintTitle: colours.dim })
       : ['No version is known yet.']),
     ...convergence.waiting_for.map((text) => colours.yellow(`under way: ${text}`)),
+    ...model.versions.flatMap((version) =>
+      unloadedLines(version, default_version).map((text) => colours.yellow(text)),
+    ),
     ...convergence.failed.map((text) => colours.red(`failed: ${text}`)),
-    ...distinctProblems(model.problems).map((problem) => colours.red(problem)),
+    ...distinctProblems(model.problems, convergence.failed).map((problem) => colours.red(problem)),
   ];
+}
+
+/** What leads to a version that was unloaded is easily overlooked: its requests go elsewhere. */
+function unloadedLines({ version, served_as, wanted, wanted_reason }: AdminVersion, other: string | null) {
+  if (wanted !== 'off' || served_as.length === 0) return [];
+  const instead = other === null ? 'requests are refused' : `requests go to ${other}`;
+  return [`${served_as.join(', ')} leads to ${version}, which is not loaded (${wanted_reason}): ${instead}`];
 }
 
 /** One row for each copy; a version that nobody has is one row too. */
@@ -115,9 +127,8 @@ function versionRows(version: AdminVersion, colours: Colours): (string | Cell)[]
   ]);
 }
 
-function trafficLines({
-  deployment: { split, shadow, instances, source, registered },
-}: AdminModel): string[] {
+function trafficLines(model: AdminModel): string[] {
+  const { split, shadow, instances, source, registered } = model.deployment;
   const rollback = split?.rollback
     ? `, taken back after ${plural(split.rollback.min_requests, 'request')} if worse`
     : '';
@@ -127,7 +138,9 @@ function trafficLines({
       ? [`source ${String(source.url ?? source.path ?? `s3://${source.bucket}/${source.prefix}`)}`]
       : []),
     ...(split ? [`split ${pairs(split.weights, '=')} against ${split.stable}${rollback}`] : []),
+    ...splitReportLines(model),
     ...(shadow ? [`shadow ${shadow.version}, ${Math.round(shadow.sample * 100)} % of requests`] : []),
+    ...shadowReportLines(model),
     ...(instances === null ? [] : [`${plural(instances, 'instance')} on each device`]),
   ];
 }
@@ -142,10 +155,13 @@ const EVENTS: readonly Column[] = [
 
 export function historyLines(events: readonly ModelEvent[], { colours, width }: Terminal): string[] {
   if (events.length === 0) return ['Nothing was done to it yet.'];
-  const rows = events.map(({ at, who, what, detail, revision }) => {
-    const text = Object.keys(detail).length === 0 ? '' : JSON.stringify(detail);
-    return [at, who, what, text, revision === null ? '' : String(revision)];
-  });
+  const rows = events.map(({ at, who, what, detail, revision }) => [
+    at.replace(/\.\d+Z$/, 'Z'),
+    who,
+    what,
+    eventText(detail),
+    revision === null ? '' : String(revision),
+  ]);
   return tableLines(EVENTS, rows, { width, paintTitle: colours.dim });
 }
 

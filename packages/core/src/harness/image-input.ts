@@ -3,12 +3,22 @@
  * the only home of sharp. Decoding and resizing happen in libvips' threads; what is left for this thread is one pass
  * over the pixels with a table of 256 values for each channel.
  */
-import sharp, { type Sharp } from 'sharp';
+import type { Sharp } from 'sharp';
 import * as z from 'zod';
 
-// One thread for each image and no cache: many images are under way at once, and each is seen only once.
-sharp.concurrency(1);
-sharp.cache(false);
+type Library = typeof import('sharp')['default'];
+let library: Promise<Library> | undefined;
+
+/** Imported with the first image: instance threads read definitions and decode nothing, and it costs them 100 ms. */
+function sharpLibrary(): Promise<Library> {
+  library ??= import('sharp').then(({ default: sharp }) => {
+    // One thread for each image and no cache: many images are under way at once, and each is seen only once.
+    sharp.concurrency(1);
+    sharp.cache(false);
+    return sharp;
+  });
+  return library;
+}
 
 /** Larger images are refused before they are decoded: a small file can claim a huge canvas. */
 const MAX_PIXELS = 64_000_000;
@@ -53,6 +63,7 @@ export class UnreadableImageError extends Error {
 
 /** Decodes one image file and resizes it. @throws UnreadableImageError */
 export async function decodeImage(file: Uint8Array, kwargs: PixelKwargs, fit: Fit): Promise<Pixels> {
+  const sharp = await sharpLibrary();
   try {
     const image = sharp(file, { limitInputPixels: MAX_PIXELS, failOn: 'error' });
     const width = fit.mode === 'stretch' ? fit.width : await scaledWidth(image, kwargs.height, fit.maxWidth);

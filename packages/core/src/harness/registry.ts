@@ -47,9 +47,14 @@ export function knownKinds(): string[] {
     .sort();
 }
 
+/** A file of the model's own, not a built-in kind. */
+export function isOwnKind(harness: string): boolean {
+  return harness.startsWith('.') || harness.includes('/');
+}
+
 async function definitionOf(source: ModelSource): Promise<HarnessDefinition> {
   const { harness } = source.config;
-  if (harness.startsWith('.') || harness.includes('/')) return ownKind(source);
+  if (isOwnKind(harness)) return ownKind(source);
   try {
     return await builtInKind(harness);
   } catch (error) {
@@ -83,7 +88,10 @@ async function ownKind(source: ModelSource): Promise<HarnessDefinition> {
   } catch (cause) {
     throw new ModelLoadError(`${source.modelId}: harness file ${path} is missing`, { file: path }, { cause });
   }
-  return definitionIn(pathToFileURL(path).href, path);
+  const url = pathToFileURL(path);
+  // Modules are kept by their address: a file that has changed is another digest, and must not be the old module.
+  url.search = source.digest;
+  return definitionIn(url.href, path);
 }
 
 async function definitionIn(url: string, name: string): Promise<HarnessDefinition> {

@@ -4,14 +4,15 @@
  * hold memory, and leave the caches before their turn comes. A batch is handed to an instance only
  * when that is idle: "started" then means started, which the worker's run time-out relies on.
  */
-import { Worker } from 'node:worker_threads';
+import type { Worker } from 'node:worker_threads';
 import type { ItemError, RawTensor } from '@remuda/schemas';
 import { RemudaError } from '../errors.js';
 import type { ModelSource, ModelTensors, RunContext } from '../harness/harness.js';
+import { isOwnKind } from '../harness/registry.js';
 import type { AssembledBatch } from './batch-assembly.js';
 import type { BufferPool } from './buffer-pool.js';
-import { builtFile } from './built-file.js';
 import type { FromInstance, ToInstance } from './instance-messages.js';
+import type { InstanceThreads } from './instance-threads.js';
 
 export type RunAnswer =
   | { ok: true; outputs: RawTensor[]; seconds: number }
@@ -20,6 +21,7 @@ export type RunAnswer =
 export interface InstancePoolOptions {
   source: ModelSource;
   buffers: BufferPool;
+  threads: InstanceThreads;
   /** A thread died by itself: the process cannot be trusted any more. */
   onFatal(error: Error): void;
 }
@@ -168,9 +170,7 @@ export class InstancePool {
   }
 
   #startThread(): Instance {
-    const thread = new Worker(builtFile('./instance-thread.js', import.meta.url), {
-      name: 'remuda-instance',
-    });
+    const thread = this.#options.threads.take();
     const instance: Instance = {
       thread,
       running: undefined,
@@ -189,7 +189,10 @@ export class InstancePool {
   async #close(instance: Instance): Promise<void> {
     await this.#ask(instance, { type: 'unload' });
     instance.closing = true;
-    await instance.thread.terminate();
+    const { source, threads } = this.#options;
+    // What a harness of the user's own has left behind in its thread is not known.
+    if (isOwnKind(source.config.harness)) await instance.thread.terminate();
+    else await threads.giveBack(instance.thread);
   }
 
   #ask(instance: Instance, message: ToInstance): Promise<FromInstance> {

@@ -9,6 +9,7 @@ import type { BatchModel } from './batch-assembly.js';
 import type { BufferPool } from './buffer-pool.js';
 import { checkGolden, type GoldenReport } from './golden-check.js';
 import { InstancePool } from './instance-pool.js';
+import type { InstanceThreads } from './instance-threads.js';
 import { buildSignature } from './model-signature.js';
 import type { LoadStage } from './runner-protocol.js';
 
@@ -24,6 +25,7 @@ export interface LoadedModel {
 
 export interface LoadOptions {
   buffers: BufferPool;
+  threads: InstanceThreads;
   onFatal(error: Error): void;
   onStage?(stage: LoadStage): void;
   /** Run the golden cases of the version; default true. */
@@ -38,10 +40,10 @@ export async function loadModel(
   given: ModelSource,
   options: LoadOptions,
 ): Promise<{ model: LoadedModel; golden: GoldenReport }> {
-  const { buffers, onFatal, onStage = () => {}, verify = true } = options;
+  const { buffers, threads, onFatal, onStage = () => {}, verify = true } = options;
   onStage('loading');
   const { definition, source } = await resolveHarness(given);
-  const instances = new InstancePool({ source, buffers, onFatal });
+  const instances = new InstancePool({ source, buffers, threads, onFatal });
   const { tensors, provider } = await instances.load(() => onStage('warming'));
   try {
     const signature = buildSignature(definition, source, tensors);

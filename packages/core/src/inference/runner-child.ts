@@ -6,6 +6,7 @@
 import { itemError, ModelNotLoadedError, toItemError } from '../errors.js';
 import { type FlowContext, flowBatch, type RunMessage } from './batch-flow.js';
 import { BufferPool } from './buffer-pool.js';
+import { InstanceThreads } from './instance-threads.js';
 import { type LoadedModel, loadModel, setMaxBatchSize } from './loaded-model.js';
 import type { FromRunner, StoreAddress, ToRunner } from './runner-protocol.js';
 import type { RunnerStore } from './runner-store.js';
@@ -38,6 +39,7 @@ class RunnerChild {
   readonly #openStore: StoreOpener;
   readonly #models = new Map<string, ServedModel>();
   readonly #buffers = new BufferPool();
+  readonly #threads = new InstanceThreads();
   #store: OpenStore | undefined;
   #device = 'cpu';
 
@@ -92,6 +94,7 @@ class RunnerChild {
       const begun = performance.now();
       const { model, golden } = await loadModel(source, {
         buffers: this.#buffers,
+        threads: this.#threads,
         verify,
         onFatal: (error) => this.#die(error),
         onStage: (stage) => this.#send({ type: 'load_stage', seq, stage }),
@@ -101,6 +104,7 @@ class RunnerChild {
       const { signature, provider } = model;
       const loadMs = performance.now() - begun;
       this.#send({ type: 'loaded', seq, signature, provider, golden, loadMs, memoryBytes: grown() });
+      this.#threads.fillLater();
       if (replaced) await release(replaced);
     } catch (error) {
       this.#send({ type: 'load_failed', seq, error: toItemError(error, 'model_load_failed') });

@@ -80,7 +80,8 @@ function failuresOf({ copies }: ConvergenceFacts): string[] {
     .filter(({ loaded }) => loaded.state === 'failed')
     .map(
       ({ worker, loaded: { version, device, reason } }) =>
-        `${worker.worker_id}: ${version} on ${device}: ${reason ?? 'failed'}`,
+        // A fault of the model itself has no version.
+        `${worker.worker_id}: ${version === '' ? '' : `${version} on ${device}: `}${reason ?? 'failed'}`,
     );
 }
 

@@ -6,6 +6,7 @@ import '../inference/native-telemetry.js';
 import { compatibilityKey } from '../batching/compatibility.js';
 import { ModelNotLoadedError, RemudaError, toItemError } from '../errors.js';
 import { BufferPool } from '../inference/buffer-pool.js';
+import { InstanceThreads } from '../inference/instance-threads.js';
 import { type ItemRun, newItemRun, runItems } from '../inference/item-run.js';
 import { type LoadedModel, loadModel, setMaxBatchSize } from '../inference/loaded-model.js';
 import type {
@@ -44,7 +45,7 @@ async function handle(message: ToLab): Promise<unknown> {
 
 async function load({ source, verify }: LabLoad): Promise<LabLoaded> {
   const onFatal = (): void => void process.kill(process.pid, 'SIGKILL');
-  const loaded = await loadModel(source, { buffers, verify, onFatal });
+  const loaded = await loadModel(source, { buffers, threads: new InstanceThreads(), verify, onFatal });
   model = loaded.model;
   const { signature, provider } = loaded.model;
   const { cases, maxAbsError } = loaded.golden;
