@@ -18,7 +18,7 @@ export async function manifest(
 ): Promise<number> {
   const root = resolve(config.cwd, folder);
   const written = await writeManifest(root, { model: name }).catch((error: unknown) => {
-    throw new CliError(reasonOf(error), undefined, { cause: error });
+    throw new CliError(reasonOf(error), EXIT.usage, { cause: error });
   });
   if (json) printJson(terminal, written);
   else {

@@ -1,6 +1,6 @@
 /** The life of a model in a runner: verified before it serves, changed, scaled and replaced while batches run. */
 import { cp, mkdir, rm, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { floats, lossOf, numbers, row, setup as setupIn, stopRunners, work } from './runner-setup.fixture.js';
 import { bundledModels, makeModels, prepareBundled, samples, sourceOf } from './test-models.fixture.js';
@@ -52,7 +52,9 @@ describe('a load', () => {
 
   test('runs golden cases with image files through the hooks, as requests are', async () => {
     await prepareBundled();
-    await cp(join(bundledModels, 'text-direction'), join(repository, 'text-direction'), { recursive: true });
+    const filter = (path: string): boolean => basename(path) !== 'golden';
+    const copy = join(repository, 'text-direction');
+    await cp(join(bundledModels, 'text-direction'), copy, { recursive: true, filter });
     const label = (text: string) => ({ datatype: 'BYTES', shape: [1], data: [text] });
     await golden('text-direction', {
       upright: { inputs: { image: { file: 'line-1.png' } }, outputs: { label: label('0') } },
