@@ -25,6 +25,7 @@ function result(items: RawItem[], hasItems: boolean): RawResult {
     request_id: 'r',
     model: 'm',
     version: '1',
+    digest: 'd',
     status: 'partial',
     hasItems,
     items,

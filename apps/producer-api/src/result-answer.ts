@@ -14,13 +14,14 @@ type RawItem = RawResult['items'][number];
 export type TensorForm = 'data' | 'b64';
 
 export function jsonResult(raw: RawResult, form: TensorForm): InferenceResult {
-  const { hasItems, items, request_id, model, version, status, ...rest } = raw;
+  const { hasItems, items, request_id, model, version, digest, status, ...rest } = raw;
   const encode = form === 'b64' ? encodeTensorBase64 : encodeTensor;
   const outputs = (item: RawItem | undefined) => (item?.outputs ? byName(item.outputs, encode) : null);
   return {
     request_id,
     model,
     version,
+    digest,
     status,
     outputs: hasItems ? null : outputs(items[0]),
     items: hasItems ? items.map((item) => ({ ...item, outputs: outputs(item) })) : null,

@@ -190,6 +190,7 @@ export const RequestRecord = z
     request_id: z.string(),
     model: z.string(),
     version: z.string(),
+    digest: z.string().describe('Digest of the version, as it was known at acceptance.'),
     status: RequestStatus,
     tenant: z.string(),
     items: z.strictObject({ total: z.int(), succeeded: z.int(), failed: z.int() }),

@@ -39,6 +39,7 @@ export const InferenceResult = z
     request_id: z.string(),
     model: z.string(),
     version: z.string(),
+    digest: z.string().describe('Digest of the version, as it was known at acceptance.'),
     status: RequestStatus.extract([...TERMINAL_STATUSES]),
     outputs: Outputs.nullable().describe(
       'Of a request with `inputs`; null where `items` holds them, or on error.',

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { AssembledBatch } from './batch-assembly.js';
 import { BufferPool } from './buffer-pool.js';
 import { InstancePool } from './instance-pool.js';
+import { InstanceThreads } from './instance-threads.js';
 import { row } from './runner-setup.fixture.js';
 import { makeModels, sourceOf } from './test-models.fixture.js';
 
@@ -12,6 +13,7 @@ beforeAll(async () => {
   pool = new InstancePool({
     source,
     buffers,
+    threads: new InstanceThreads(),
     onFatal: (error) => {
       throw error;
     },

@@ -65,6 +65,7 @@ function documentOf(
   return {
     model: signature.model,
     version: signature.version,
+    digest: signature.digest,
     tenant,
     rows: units.reduce((sum, [count, rows]) => sum + count * rows, 0),
     hasItems,

@@ -11,6 +11,7 @@ export function presentRequest(record: StoredRecord, now: number): RequestRecord
     request_id: requestId,
     model: document.model,
     version: document.version,
+    digest: document.digest,
     status,
     tenant: document.tenant,
     items: {

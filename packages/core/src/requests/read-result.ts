@@ -72,6 +72,7 @@ function resultOf(record: StoredRecord, status: TerminalStatus, items: RawItem[]
     request_id: record.requestId,
     model: document.model,
     version: document.version,
+    digest: document.digest,
     status,
     hasItems: document.hasItems,
     items,

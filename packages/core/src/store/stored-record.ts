@@ -8,6 +8,7 @@ import type { ItemError, RequestMetadata, RequestStatus, Route } from '@remuda/s
 export interface RequestDocument {
   model: string;
   version: string;
+  digest: string;
   tenant: string;
   rows: number;
   /** False: the request came with `inputs`, and its one item is presented as the request itself. */
