@@ -133,6 +133,7 @@ function addSubmit(program: Command, choose: (run: Run) => void): void {
       namedValue,
     )
     .option('--file <request.json>', 'a whole InferenceRequest; "-" is standard input')
+    .option('--version <version>', 'number or alias of the version (default: as the model is served)')
     .addOption(waitOption())
     .addOption(new Option('--priority <n>', '0 goes first, 9 last').argParser(wholeNumber(0, 9)))
     .addOption(

@@ -201,14 +201,20 @@ it('remuda models status lists what is wanted of all', async () => {
 
 it('remuda models history tells who did what, newest first', async () => {
   const events = [
-    { at, who: 'fleet', what: 'moved', detail: { ref: 'default', to: '2' }, revision: null },
+    {
+      at,
+      who: 'fleet',
+      what: 'moved',
+      detail: { ref: 'default', from: '1', to: '2', reason: 'ready on 1 device' },
+      revision: null,
+    },
     { at, who: 'ada', what: 'alias_set', detail: { alias: 'stable', version: '2' }, revision: 7 },
   ];
   const { run, terminal } = await setup({ 'GET /v1/admin/models/add/history?limit=2': { body: { events } } });
   expect(await run(['models', 'history', 'add', '--limit', '2'])).toBe(0);
   expect(terminal.answers).toEqual([
-    'when                      who    what       detail                            revision',
-    '2026-01-01T00:00:00.000Z  fleet  moved      {"ref":"default","to":"2"}',
-    '2026-01-01T00:00:00.000Z  ada    alias_set  {"alias":"stable","version":"2"}         7',
+    'when                  who    what       detail                             revision',
+    '2026-01-01T00:00:00Z  fleet  moved      default: 1 → 2, ready on 1 device',
+    '2026-01-01T00:00:00Z  ada    alias_set  alias=stable, version=2                   7',
   ]);
 });

@@ -14,6 +14,8 @@ export interface BodySources {
   inputs?: readonly NamedValue[];
   /** Path of a JSON file; "-" is standard input. */
   file?: string;
+  /** Number or alias. */
+  version?: string;
   priority?: number;
   timeoutMs?: number;
 }
@@ -52,7 +54,8 @@ async function imageForm(
   const field = await context.imageInput();
   const form = new FormData();
   const metadata = metadataOf(sources);
-  if (metadata) form.set('request', JSON.stringify({ metadata }));
+  const { version } = sources;
+  if (metadata || version !== undefined) form.set('request', JSON.stringify({ version, metadata }));
   for (const [at, bytes] of files.entries()) {
     form.append(field, new Blob([new Uint8Array(bytes)]), basename(images[at] as string));
   }
@@ -101,7 +104,9 @@ async function wholeRequest(file: string, { cwd, stdin }: BodyContext): Promise<
 function jsonBody(request: JsonObject, sources: BodySources): RequestBody {
   const metadata = metadataOf(sources);
   const before = request.metadata as JsonObject | undefined;
-  const body = metadata ? { ...request, metadata: { ...before, ...metadata } } : request;
+  const { version = request.version } = sources;
+  const merged = metadata ? { ...before, ...metadata } : before;
+  const body = { ...request, version, metadata: merged };
   return { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } };
 }
 

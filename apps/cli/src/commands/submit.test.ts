@@ -21,6 +21,15 @@ describe('remuda submit', () => {
     ]);
   });
 
+  it('names a version, by number or alias', async () => {
+    const { run, sent } = await setup({ [POST]: { status: 202, body: record } });
+    expect(await run(['submit', 'add', ...inputs, '--version', 'canary'])).toBe(0);
+    expect(JSON.parse(sent[0]?.body ?? '')).toEqual({
+      inputs: { a: [[1, 2]], b: 'text', c: 3 },
+      version: 'canary',
+    });
+  });
+
   it('waits with --wait, and shows the answer and its way', async () => {
     const { run, sent, terminal } = await setup({
       [POST]: { body: { ...result, model_extra: { feels: ['warm'] } } },

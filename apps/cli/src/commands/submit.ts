@@ -11,6 +11,8 @@ export interface SubmitOptions extends ApiOptions {
   image?: string[];
   input?: NamedValue[];
   file?: string;
+  /** Number or alias. */
+  version?: string;
   wait?: number;
   priority?: number;
   timeoutMs?: number;
