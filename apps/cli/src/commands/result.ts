@@ -55,11 +55,12 @@ const COLUMNS: readonly Column[] = [
 
 function resultLines(result: InferenceResult, { colours, width }: Terminal): string[] {
   const outcomes = outcomesOf(result);
-  const { model, version, status, request_id, error } = result;
+  const { model, version, status, request_id, error, route } = result;
+  const instead = route?.fallback_for ? `, in place of ${route.fallback_for}` : '';
   const paint = status === 'succeeded' ? colours.green : colours.red;
   const rows = outcomes.map((outcome) => rowOf(outcome, colours.red));
   return [
-    `${colours.bold(request_id)}  ${paint(status)}  ${colours.dim(`${model} version ${version}`)}`,
+    `${colours.bold(request_id)}  ${paint(status)}  ${colours.dim(`${model} version ${version}${instead}`)}`,
     ...(error && !outcomes.some((outcome) => outcome.error) ? [`  ${itemErrorText(error)}`] : []),
     ...tableLines(COLUMNS, rows, { width, paintTitle: colours.dim }),
     ...extraLines(outcomes, result.items !== null),

@@ -114,7 +114,11 @@ export class ModelAdmin {
     const isOff = versions.every((one) => deployment.loads[one] === 'unloaded');
     return {
       deployment,
-      notices: isOff ? [`no version of ${model} may be loaded now: requests for it are refused`] : [],
+      notices: isOff
+        ? [
+            `no version of ${model} may be loaded now: requests for it are refused, unless its model.yaml names a fallback_model`,
+          ]
+        : [],
     };
   }
 

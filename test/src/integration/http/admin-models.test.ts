@@ -132,7 +132,9 @@ describe('loading and unloading', () => {
 
   it('of all versions makes requests refused, with the remedy', async () => {
     const { notices } = await edited(rig.call('POST', `${ROWS}:unload`));
-    expect(notices).toEqual(['no version of rows may be loaded now: requests for it are refused']);
+    expect(notices).toEqual([
+      'no version of rows may be loaded now: requests for it are refused, unless its model.yaml names a fallback_model',
+    ]);
     const { status, body } = await rig.post('/v1/models/rows/requests', { inputs: { x: [[1, 2, 3]] } });
     expect([status, body.code]).toEqual([409, 'model_not_loaded']);
     expect(body.detail).toBe(
