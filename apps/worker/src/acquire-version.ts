@@ -28,7 +28,7 @@ export interface AcquireDeps {
   slots: SlotTable;
   isStopping(): boolean;
   deployment(model: string): ModelDeployment;
-  /** The fleet, as fresh as it is cheap. */
+  /** The fleet, as of now. */
   fleet(): Promise<readonly WorkerHeartbeat[]>;
 }
 

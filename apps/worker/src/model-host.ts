@@ -7,7 +7,7 @@ import { classOf } from '@remuda/core/devices/affinity-rules';
 import { type DeviceFacts, factsOf, fitsDevice } from '@remuda/core/devices/fits-device';
 import type { Device, Machine } from '@remuda/core/devices/machine';
 import type { MachineWatch } from '@remuda/core/devices/machine-watch';
-import type { FleetView } from '@remuda/core/fleet/fleet-view';
+import type { FleetGlance } from '@remuda/core/fleet/fleet-glance';
 import { RunnerProcess } from '@remuda/core/inference/runner-process';
 import type { Clock } from '@remuda/core/lifecycle/clock';
 import type { Service } from '@remuda/core/lifecycle/service';
@@ -42,7 +42,7 @@ export interface ModelHostDeps {
   /** As last probed: free memory and utilisation change. */
   machine: Pick<MachineWatch, 'machine' | 'look'>;
   deployments: DeploymentView;
-  fleet: FleetView;
+  fleet: FleetGlance;
   redis: Redis;
   /** A connection of role `subscriber`. */
   subscriber: Redis;
@@ -123,9 +123,12 @@ export class ModelHost implements Service {
     await this.#doorbell.start();
   }
 
-  /** What is wanted may have changed. */
-  turnSoon(): void {
-    this.#converger.turnSoon();
+  /**
+   * What is wanted may have changed.
+   * @param look whether the files may have changed too
+   */
+  turnSoon(options: { look: boolean }): void {
+    this.#converger.turnSoon(options);
   }
 
   /** Gets a job the version that it names. */
@@ -331,9 +334,8 @@ export class ModelHost implements Service {
     this.#deps.announce().catch(this.#deps.onRedisError);
   }
 
-  async #fleet() {
-    await this.#deps.fleet.catchUp();
-    return this.#deps.fleet.workers;
+  #fleet() {
+    return this.#deps.fleet.workers();
   }
 
   #deviceFacts(): readonly DeviceFacts[] {

@@ -35,7 +35,7 @@ export interface SlotDeps {
   publish(signature: ModelSignature, source: ModelSource): Promise<void>;
   /** Resolves when the fleet has been told of the present states. */
   announce(): Promise<void>;
-  /** The fleet, as fresh as it is cheap. */
+  /** The fleet, as of now. */
   fleet(): Promise<readonly WorkerHeartbeat[]>;
   /** @throws RemudaError where a rule of the model keeps it off the device now */
   checkRule(rule: AffinityRule, device: HostedDevice): Promise<void>;
@@ -71,6 +71,8 @@ export class VersionSlot {
   readonly modelId: string;
   readonly #deps: SlotDeps;
   #aim: SlotAim = NOTHING_WANTED;
+  /** What a failure or a measurement is about: with another stamp it counts no more. */
+  #stamp = '';
   #state: LoadedModel;
   #served: ServedModel | undefined;
   #operation: Promise<void> | undefined;
@@ -108,9 +110,11 @@ export class VersionSlot {
     return this.#operation !== undefined;
   }
 
-  /** Nothing is loaded, under way, wanted or to be tried again. */
-  get isQuiet(): boolean {
-    return !this.#served && !this.#operation && !this.#failure && this.#aim.want !== 'load';
+  /** It is as wanted, nothing is under way or to be tried again, and time alone changes nothing of it. */
+  get isSteady(): boolean {
+    if (this.#operation || this.#failure) return false;
+    const goesWhenUnused = this.#served !== undefined && this.#aim.want === 'idle';
+    return !goesWhenUnused && this.#nextStep().do === 'nothing';
   }
 
   get isPinned(): boolean {
@@ -123,7 +127,7 @@ export class VersionSlot {
   }
 
   get isMeasured(): boolean {
-    return this.#measured?.stamp === this.#stamp();
+    return this.#measured?.stamp === this.#stamp;
   }
 
   /** Nothing is loaded and nothing wants to be: it may be forgotten when its files are gone. */
@@ -167,9 +171,10 @@ export class VersionSlot {
 
   /** Takes in what is wanted and does the next step towards it, unless one is under way. */
   tend(aim: SlotAim): void {
-    const before = this.#stamp();
+    const before = this.#stamp;
     this.#aim = aim;
-    if (before !== this.#stamp()) this.#evicted = false;
+    this.#stamp = stampOf(aim);
+    if (before !== this.#stamp) this.#evicted = false;
     if (this.#operation) return;
     const step = this.#nextStep();
     if (step.do !== 'nothing') this.#begin(step, false);
@@ -180,7 +185,7 @@ export class VersionSlot {
   loadForRequest(): boolean {
     const { want, source } = this.#aim;
     if (this.#operation || this.#served || want === 'off' || source === null) return false;
-    if (isBlocked(this.#failure, this.#stamp(), this.#deps.clock.now())) return false;
+    if (isBlocked(this.#failure, this.#stamp, this.#deps.clock.now())) return false;
     this.#evicted = false;
     this.#begin({ do: 'load' }, true);
     return true;
@@ -236,17 +241,11 @@ export class VersionSlot {
       want,
       source,
       loaded: this.#served?.source ?? null,
-      blocked: isBlocked(this.#failure, this.#stamp(), now),
+      blocked: isBlocked(this.#failure, this.#stamp, now),
       evicted: this.#evicted,
       unusedMs: this.#leases > 0 ? 0 : now - this.lastUsedAt,
       idleMs: this.#deps.idleMs,
     });
-  }
-
-  /** What a failure is about: with another stamp it is tried again. */
-  #stamp(): string {
-    const { source, registeredDigest } = this.#aim;
-    return source ? `${source.digest} ${registeredDigest} ${stableJson(source.config)}` : '';
   }
 
   #begin(step: SlotStep, byRequest: boolean): void {
@@ -266,7 +265,7 @@ export class VersionSlot {
   }
 
   #operate(work: () => Promise<void>): void {
-    const stamp = this.#stamp();
+    const stamp = this.#stamp;
     this.#operation = work()
       .catch((error: unknown) => {
         this.#failure = loadFailure(error, stamp, this.#failure, this.#deps.clock.now());
@@ -358,6 +357,7 @@ export class VersionSlot {
     if (more < 0) await this.#scale(instances);
     this.#failure = undefined;
     this.#setState({ reason: null });
+    this.#deps.onChange(this);
     this.#log('info', { instances, max_batch_size: maxBatchSize }, 'settings applied');
   }
 
@@ -416,7 +416,7 @@ export class VersionSlot {
   /** The growth of a process that had freed memory before says too little: never less than the estimate. */
   #measure(grown: number, needed: number): void {
     const before = this.isMeasured ? (this.#measured as { bytes: number }).bytes : 0;
-    this.#measured = { stamp: this.#stamp(), bytes: Math.max(grown, needed, before) };
+    this.#measured = { stamp: this.#stamp, bytes: Math.max(grown, needed, before) };
     this.#booked = this.#measured.bytes;
   }
 
@@ -429,7 +429,7 @@ export class VersionSlot {
   /** What a slot says of itself while nothing happens to it. */
   #restingState(): void {
     const { problem, reason, source } = this.#aim;
-    const failed = this.#failure?.stamp === this.#stamp() ? this.#failure.error.message : null;
+    const failed = this.#failure?.stamp === this.#stamp ? this.#failure.error.message : null;
     if (this.#served) this.#setState({ reason: problem ?? failed });
     else if (problem !== null) this.#setState({ state: 'failed', reason: problem });
     else if (failed === null && !(this.#evicted && this.#state.state === 'unloaded')) {
@@ -466,6 +466,11 @@ const NOTHING_WANTED: SlotAim = {
   problem: null,
   registeredDigest: undefined,
 };
+
+/** Files and settings in one text. */
+function stampOf({ source, registeredDigest }: SlotAim): string {
+  return source ? `${source.digest} ${registeredDigest} ${stableJson(source.config)}` : '';
+}
 
 export function blankState(model: string, version: string, device: string): LoadedModel {
   return {

@@ -6,7 +6,7 @@ import { hostname } from 'node:os';
 import { machineStatus } from '@remuda/core/devices/machine';
 import { MachineWatch } from '@remuda/core/devices/machine-watch';
 import { itemError } from '@remuda/core/errors';
-import { FleetView } from '@remuda/core/fleet/fleet-view';
+import { FleetGlance } from '@remuda/core/fleet/fleet-glance';
 import { HeartbeatWriter } from '@remuda/core/fleet/heartbeats';
 import { type Clock, systemClock } from '@remuda/core/lifecycle/clock';
 import { type Service, ServiceGroup } from '@remuda/core/lifecycle/service';
@@ -60,7 +60,7 @@ export class Worker implements Service {
   readonly #startedAt: number;
   readonly #redis: Redis;
   readonly #subscriber: Redis;
-  readonly #fleet: FleetView;
+  readonly #fleet: FleetGlance;
   readonly #store: RequestStore;
   readonly #deployments: DeploymentView;
   readonly #versions: VersionStats;
@@ -107,14 +107,14 @@ export class Worker implements Service {
     this.#deployments = new DeploymentView({
       ...shared,
       subscriber: this.#subscriber,
-      onChange: () => {
-        this.#models?.turnSoon();
+      onChange: (what) => {
+        // Where requests go says nothing of what lies on the disk.
+        this.#models?.turnSoon({ look: what === 'desired' });
         if (config.steward) this.#steward.nudge();
       },
       onError: (error) => this.#redisError(error),
     });
-    // Not started: it is looked at when a question about the others comes up.
-    this.#fleet = new FleetView({ ...shared, onError: (error) => this.#redisError(error) });
+    this.#fleet = new FleetGlance({ ...shared, onError: (error) => this.#redisError(error) });
     const watching = {
       ...shared,
       deployments: this.#deployments,
