@@ -17,8 +17,8 @@ import type { Logger } from '@remuda/core/observability/logger';
 import { type RepositoryModel, toModelSource } from '@remuda/core/repository/manifests';
 import type { AffinityRule, HarnessConfig } from '@remuda/schemas';
 import type { HostedDevice } from './hosted-device.js';
+import { NOTHING_WANTED, type SlotAim } from './slot-aim.js';
 import type { SlotTable } from './slot-table.js';
-import type { SlotAim } from './version-slot.js';
 import type { WorkerRepository } from './worker-repository.js';
 
 export interface ConvergerOptions {
@@ -235,7 +235,7 @@ export class Converger implements Service {
     const planned = plan.find((one) => one.version === version);
     if (planned) {
       const reason = 'the rules of the model do not allow this device';
-      return { ...NOTHING, want: 'off', reason };
+      return { ...NOTHING_WANTED, want: 'off', reason };
     }
     const problem = model.problems.find((one) => one.version === version)?.message;
     return this.#withoutFiles(
@@ -249,9 +249,12 @@ export class Converger implements Service {
   /** What serves goes on serving; what nobody asks for goes after a while. */
   #withoutFiles(name: string, version: string, problem: string, mayReturn: boolean): SlotAim {
     const { deployments } = this.#options;
+    if (!deployments.of(name).registered) {
+      return { ...NOTHING_WANTED, want: 'off', reason: 'the model was taken out' };
+    }
     const refs = Object.values(deployments.serving(name)?.refs ?? {});
     const stays = mayReturn || refs.some((ref) => ref.version === version);
-    return { ...NOTHING, want: stays ? 'on_demand' : 'idle', reason: problem, problem };
+    return { ...NOTHING_WANTED, want: stays ? 'on_demand' : 'idle', reason: problem, problem };
   }
 
   /** Once, until the message changes. */
@@ -270,10 +273,3 @@ function dependsOnLoad(config: HarnessConfig): boolean {
     (rule) => rule.min_free_memory_mib !== undefined || rule.max_utilisation !== undefined,
   );
 }
-
-const NOTHING: Omit<SlotAim, 'want' | 'reason'> = {
-  source: null,
-  rule: null,
-  problem: null,
-  registeredDigest: undefined,
-};

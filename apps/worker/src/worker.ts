@@ -46,6 +46,8 @@ export interface WorkerOptions {
   clock?: Clock;
   /** Another runner than the real one, for simulated workers. */
   newRunner?: ModelHostDeps['newRunner'];
+  /** And what reads a signature in its place. */
+  inspect?: ModelHostDeps['inspect'];
 }
 
 export class Worker implements Service {
@@ -54,6 +56,7 @@ export class Worker implements Service {
   readonly #logger: Logger;
   readonly #clock: Clock;
   readonly #newRunner: WorkerOptions['newRunner'];
+  readonly #inspect: WorkerOptions['inspect'];
   readonly #metrics: Metrics = createMetrics();
   readonly #life: LifeLog;
   readonly #logRedis: (error: Error) => void;
@@ -77,8 +80,9 @@ export class Worker implements Service {
   #services: ServiceGroup | undefined;
   #state: WorkerHeartbeat['state'] = 'starting';
 
-  constructor({ config, logger, clock = systemClock, newRunner }: WorkerOptions) {
+  constructor({ config, logger, clock = systemClock, newRunner, inspect }: WorkerOptions) {
     this.#newRunner = newRunner;
+    this.#inspect = inspect;
     this.#config = config;
     this.#logger = logger.child({ worker_id: config.workerId });
     this.#clock = clock;
@@ -230,6 +234,7 @@ export class Worker implements Service {
       config: this.#config,
       providers: (deviceClass) => trials.of(deviceClass),
       ...(this.#newRunner ? { newRunner: this.#newRunner } : {}),
+      ...(this.#inspect ? { inspect: this.#inspect } : {}),
       machine: watch,
       deployments: this.#deployments,
       fleet: this.#fleet,
@@ -276,7 +281,8 @@ export class Worker implements Service {
   }
 
   #newSweeper(): Sweeper {
-    return new Sweeper(this.#repairDeps());
+    const isTakenOut = (model: string): boolean => !this.#deployments.of(model).registered;
+    return new Sweeper({ ...this.#repairDeps(), isTakenOut });
   }
 
   #newRerouter(): Rerouter {
