@@ -33,7 +33,7 @@ export interface CatalogueOptions {
   keys: Keys;
   /** Folder of the model repository; null: this process sees none, and knows what workers publish. */
   repository: string | null;
-  fleet: Pick<FleetView, 'loadedBy'>;
+  fleet: Pick<FleetView, 'loadedBy' | 'models'>;
   /** Desired state by model: what is registered without lying here, and what was taken out. */
   deployments?: () => ReadonlyMap<string, ModelDeployment>;
   onError(error: Error): void;
@@ -201,10 +201,11 @@ export class Catalogue implements Service {
       found.published.set(version, published);
       byName.set(model, found);
     }
-    for (const model of this.#options.deployments?.().keys() ?? []) {
+    const { fleet, deployments } = this.#options;
+    // Nothing was loaded of these yet.
+    for (const model of [...(deployments?.().keys() ?? []), ...fleet.models]) {
       if (!byName.has(model)) byName.set(model, { local: null, published: new Map() });
     }
-    const { fleet } = this.#options;
     this.#entries = new Map(
       [...byName].map(([name, parts]) => [
         name,
