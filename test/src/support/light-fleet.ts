@@ -13,7 +13,7 @@ import { JobQueues } from '@remuda/core/queue/job-queue';
 import { queueName, queuePrefix } from '@remuda/core/queue/partitions';
 import { Keys } from '@remuda/core/store/keys';
 import { closeRedis, connectRedis, type Redis } from '@remuda/core/store/redis';
-import { RequestStore } from '@remuda/core/store/request-store';
+import { type Acceptance, RequestStore } from '@remuda/core/store/request-store';
 import type { LoadedModel, ModelDeployment, WorkerHeartbeat } from '@remuda/schemas';
 import {
   LightRunner,
@@ -159,6 +159,28 @@ export class LightFleet {
       tokenBase: 0,
     });
     if (ring) await this.redis.publish(this.keys.doorbell(), queueName(partition));
+    return requestId;
+  }
+
+  /** A request with its record, as the API stores it, and its job. */
+  async accept(model: string, version: string): Promise<string> {
+    const requestId = await this.enqueue(model, version);
+    await this.store.accept({
+      ...{
+        requestId,
+        nonce: 'n',
+        fingerprint: 'f',
+        acceptedAt: Date.now(),
+        deadline: 0,
+        resultTtlMs: 60_000,
+      },
+      payloads: [Buffer.from('x')],
+      document: {
+        ...{ model, version, rows: 1, items: [null], hasItems: false, units: [[1, 1, 'g']], inline: true },
+        ...{ tenant: 'default', traceId: 't', metadata: { priority: 5 }, notices: [] },
+        route: { device_class: 'cpu', lane: 'interactive', reasons: [] },
+      } as unknown as Acceptance['document'],
+    });
     return requestId;
   }
 

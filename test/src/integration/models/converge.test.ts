@@ -198,15 +198,18 @@ describe('a version that is loaded on demand', () => {
     await fleet.until(id, ['m', '1'], ready);
     await fleet.untilDrained('m');
   });
+});
 
-  it('of a model that was taken out ends its job at once', async () => {
-    fleet = new LightFleet({ ...modelFiles('m', [1]), ...modelFiles('other', [1]) });
-    const { id } = await fleet.addWorker();
-    await fleet.enqueue('m', '7');
-    await fleet.edit('m', (now) => ({ ...now, registered: false }));
-    await fleet.until(id, ['m', '1'], unloaded);
-    await fleet.untilDrained('m');
-  });
+it('a request that waits for a model that is taken out ends with model_not_found', async () => {
+  fleet = new LightFleet(modelFiles('model', [1]));
+  const { id } = await fleet.addWorker();
+  await fleet.edit('model', (now) => ({ ...now, loads: { 1: 'unloaded' } }));
+  await fleet.until(id, ['model', '1'], unloaded);
+  const requestId = await fleet.accept('model', '1');
+  await fleet.edit('model', (now) => ({ ...now, registered: false }));
+  await expect
+    .poll(async () => (await fleet.store.read([requestId]))[0])
+    .toMatchObject({ status: 'failed', error: { code: 'model_not_found' } });
 });
 
 describe('a memory budget', () => {
