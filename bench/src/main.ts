@@ -6,6 +6,7 @@
 import { cpus } from 'node:os';
 import { parseArgs } from 'node:util';
 import { drain, images, live } from './parts/classifier.js';
+import { converge } from './parts/converge.js';
 import { eta } from './parts/eta.js';
 import { idle } from './parts/idle.js';
 import { idleModels } from './parts/idle-models.js';
@@ -34,6 +35,7 @@ const PARTS = {
   eta: { key: 'eta', run: eta },
   profile: { key: 'profile', run: profile },
   swap: { key: 'swap', run: swap },
+  converge: { key: 'converge', run: converge },
 } as const satisfies Record<string, { key: keyof Report; run(context: PartContext): Promise<unknown> }>;
 type PartName = keyof typeof PARTS;
 

@@ -1,5 +1,6 @@
 /** The figures of a run against what the project wants to reach: one object for machines, one table for people. */
 import Table from 'cli-table3';
+import type { ConvergeFigures } from './parts/converge.js';
 import type { EtaFigures } from './parts/eta.js';
 import type { IdleFigures } from './parts/idle.js';
 import type { IdleModelsFigures } from './parts/idle-models.js';
@@ -27,6 +28,7 @@ export interface Report {
   /** By model. */
   profile?: Record<string, ProfileFigures>;
   swap?: SwapFigures;
+  converge?: ConvergeFigures;
   ledger: LedgerCount;
 }
 
@@ -44,6 +46,7 @@ const LEAST_PROFILE = 0.95;
 const MOST_IDLE_CPU_PERCENT = 3;
 const MOST_IDLE_CONNECTIONS = 300;
 const MOST_SWAP_RATIO = 1.5;
+const MOST_CONVERGE_S = 3;
 
 export function reportTable(report: Report): string {
   const table = new Table({
@@ -64,6 +67,7 @@ function rowsOf({
   eta,
   profile,
   swap,
+  converge,
   ledger,
   ...rest
 }: Report): Row[] {
@@ -92,6 +96,7 @@ function rowsOf({
   }
   for (const [model, figures] of Object.entries(profile ?? {})) rows.push(profileRow(model, figures));
   if (swap) rows.push(swapRow(swap));
+  if (converge) rows.push(convergeRow(converge));
   const { accepted, terminal, lost, doubled } = ledger;
   const measured = `${accepted} accepted, ${terminal} ended, ${lost} lost, ${doubled} doubled`;
   rows.push(['ledger', measured, '0 lost, 0 doubled', mark(lost === 0 && doubled === 0)]);
@@ -165,6 +170,15 @@ function swapRow(figures: SwapFigures): Row {
   ].join('\n');
   const reached = errors === 0 && ratio <= MOST_SWAP_RATIO;
   return ['swap', measured, `no error, ≤ ${MOST_SWAP_RATIO} ×`, mark(reached)];
+}
+
+function convergeRow(figures: ConvergeFigures): Row {
+  const { workers, models, rounds, seconds, worst_seconds, cpu_ms_per_worker } = figures;
+  const measured = [
+    `${workers} simulated workers, another version of ${models} models: ${seconds} s (median of ${rounds})`,
+    `worst ${worst_seconds} s; ${cpu_ms_per_worker} ms of CPU a worker`,
+  ].join('\n');
+  return ['converge', measured, `< ${MOST_CONVERGE_S} s`, mark(worst_seconds < MOST_CONVERGE_S)];
 }
 
 function mark(reached: boolean): string {

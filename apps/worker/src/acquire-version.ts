@@ -5,10 +5,12 @@
  */
 import { itemError } from '@remuda/core/errors';
 import { type ElsewhereFacts, servedElsewhere } from '@remuda/core/models/served-elsewhere';
+import { takenOutError } from '@remuda/core/models/taken-out';
 import type { Partition } from '@remuda/core/queue/partitions';
 import type { ItemError, ModelDeployment, WorkerHeartbeat } from '@remuda/schemas';
+import type { Lease } from './leases.js';
 import type { SlotTable } from './slot-table.js';
-import type { Lease, VersionSlot } from './version-slot.js';
+import type { VersionSlot } from './version-slot.js';
 
 export type Acquired =
   | { kind: 'leased'; lease: Lease }
@@ -28,7 +30,7 @@ export interface AcquireDeps {
   slots: SlotTable;
   isStopping(): boolean;
   deployment(model: string): ModelDeployment;
-  /** The fleet, as fresh as it is cheap. */
+  /** The fleet, as of now. */
   fleet(): Promise<readonly WorkerHeartbeat[]>;
 }
 
@@ -36,6 +38,8 @@ export interface AcquireDeps {
 const LATER_MS = { first: 500, most: 30_000 };
 /** Where another is known to have it, or to load it: which of the workers takes a job is up to chance. */
 const MOST_WHERE_KNOWN_MS = 3_000;
+/** Where the desired state keeps it unloaded: so late it may notice that it was loaded again. */
+const MOST_HELD_BACK_MS = 10_000;
 /** So often a job is given back before it ends for want of a worker: one may be starting, or getting the files. */
 const RETURNS_BEFORE_NEVER = 4;
 /** Jobs that wait for one version while another of the model serves from the same queue. */
@@ -81,10 +85,16 @@ export class VersionDesk {
 
   /** It is not to be had here. */
   async #refer(wanted: WantedVersion, slots: readonly VersionSlot[]): Promise<Acquired> {
+    const { model } = wanted.partition;
+    if (!this.#deps.deployment(model).registered) {
+      return { kind: 'never', error: takenOutError(model) };
+    }
     const elsewhere = servedElsewhere(await this.#factsOf(wanted));
-    if (elsewhere !== 'no') {
+    if (elsewhere === 'served' || elsewhere === 'loadable' || elsewhere === 'starting') {
       return { ...later(pauseOf(wanted, MOST_WHERE_KNOWN_MS)), ring: elsewhere === 'loadable' };
     }
+    // An admin may load it again.
+    if (elsewhere === 'held_back' || slots.some(isHeldBack)) return later(pauseOf(wanted, MOST_HELD_BACK_MS));
     const failure = slots.map((slot) => slot.failure).find((error) => error !== null);
     if (failure && !slots.some((slot) => slot.mayRecover)) {
       return { kind: 'never', error: itemError(failure.code, failure.message) };
@@ -125,6 +135,11 @@ function later(afterMs: number): Extract<Acquired, { kind: 'later' }> {
 function pauseOf({ returns }: WantedVersion, most = LATER_MS.most): number {
   const pause = Math.min(most, LATER_MS.first * 2 ** Math.min(16, returns));
   return Math.round(pause * (0.75 + Math.random() / 4));
+}
+
+/** It could be loaded, but the desired state says no. */
+function isHeldBack({ want, source }: VersionSlot): boolean {
+  return want === 'off' && source !== null;
 }
 
 function leastBusy(slots: readonly VersionSlot[]): VersionSlot | undefined {

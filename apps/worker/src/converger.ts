@@ -12,13 +12,13 @@ import type { Clock } from '@remuda/core/lifecycle/clock';
 import type { Service } from '@remuda/core/lifecycle/service';
 import type { DeploymentView } from '@remuda/core/models/deployment-view';
 import { effectiveConfig } from '@remuda/core/models/effective-config';
-import { type PlannedVersion, planVersions } from '@remuda/core/models/version-plan';
+import { type PlannedVersion, planVersions, retiringRefs } from '@remuda/core/models/version-plan';
 import type { Logger } from '@remuda/core/observability/logger';
 import { type RepositoryModel, toModelSource } from '@remuda/core/repository/manifests';
 import type { AffinityRule, HarnessConfig } from '@remuda/schemas';
 import type { HostedDevice } from './hosted-device.js';
+import { NOTHING_WANTED, type SlotAim } from './slot-aim.js';
 import type { SlotTable } from './slot-table.js';
-import type { SlotAim } from './version-slot.js';
 import type { WorkerRepository } from './worker-repository.js';
 
 export interface ConvergerOptions {
@@ -148,16 +148,23 @@ export class Converger implements Service {
     else if (this.#hasNews(model as Planned)) this.#tendPlanned(model as Planned);
   }
 
-  /** False: it was planned from the same facts, and nothing of it is loaded or under way, so time changes nothing. */
+  /** False: it was planned from the same facts, and nothing of it is under way or hangs on the time. */
   #hasNews(model: Planned): boolean {
-    const { deployments, deviceFacts, slots } = this.#options;
+    const { deployments, deviceFacts, slots, clock } = this.#options;
     const { name } = model;
-    const facts: unknown[] = [model, deployments.deployments.get(name), deployments.serving(name)];
+    const serving = deployments.serving(name);
+    const facts: unknown[] = [model, deployments.deployments.get(name), serving];
+    facts.push(retiringRefs(serving, clock.now()).join(), this.#loadedOf(name).join());
     if (dependsOnLoad(model.config)) facts.push(deviceFacts());
     const before = this.#plannedFrom.get(name);
     this.#plannedFrom.set(name, facts);
     const same = before !== undefined && facts.every((fact, i) => fact === before[i]);
-    return !same || !slots.of(name).every((slot) => slot.isQuiet);
+    return !same || !slots.of(name).every((slot) => slot.isSteady);
+  }
+
+  #loadedOf(name: string): string[] {
+    const slots = this.#options.slots.of(name);
+    return slots.filter(({ served }) => served).map(({ version }) => version);
   }
 
   /** Nothing can be planned: what is loaded stays, with the reason. */
@@ -177,7 +184,7 @@ export class Converger implements Service {
       deployment: deployments.of(name),
       versions: model.versions.filter(({ complete }) => complete).map(({ version }) => version),
       serving: deployments.serving(name),
-      loaded: new Set(present.filter(({ served }) => served).map(({ version }) => version)),
+      loaded: new Set(this.#loadedOf(name)),
       now: clock.now(),
     });
     const placements = placeModel(model.config, deviceFacts());
@@ -228,7 +235,7 @@ export class Converger implements Service {
     const planned = plan.find((one) => one.version === version);
     if (planned) {
       const reason = 'the rules of the model do not allow this device';
-      return { ...NOTHING, want: 'off', reason };
+      return { ...NOTHING_WANTED, want: 'off', reason };
     }
     const problem = model.problems.find((one) => one.version === version)?.message;
     return this.#withoutFiles(
@@ -242,9 +249,12 @@ export class Converger implements Service {
   /** What serves goes on serving; what nobody asks for goes after a while. */
   #withoutFiles(name: string, version: string, problem: string, mayReturn: boolean): SlotAim {
     const { deployments } = this.#options;
+    if (!deployments.of(name).registered) {
+      return { ...NOTHING_WANTED, want: 'off', reason: 'the model was taken out' };
+    }
     const refs = Object.values(deployments.serving(name)?.refs ?? {});
     const stays = mayReturn || refs.some((ref) => ref.version === version);
-    return { ...NOTHING, want: stays ? 'on_demand' : 'idle', reason: problem, problem };
+    return { ...NOTHING_WANTED, want: stays ? 'on_demand' : 'idle', reason: problem, problem };
   }
 
   /** Once, until the message changes. */
@@ -263,10 +273,3 @@ function dependsOnLoad(config: HarnessConfig): boolean {
     (rule) => rule.min_free_memory_mib !== undefined || rule.max_utilisation !== undefined,
   );
 }
-
-const NOTHING: Omit<SlotAim, 'want' | 'reason'> = {
-  source: null,
-  rule: null,
-  problem: null,
-  registeredDigest: undefined,
-};

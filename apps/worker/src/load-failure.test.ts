@@ -1,4 +1,4 @@
-import { ModelLoadError, RemudaError } from '@remuda/core/errors';
+import { ModelLoadError, RemudaError, RUNNER_DIED } from '@remuda/core/errors';
 import { expect, it } from 'vitest';
 import { isBlocked, loadFailure, PassingLoadError } from './load-failure.js';
 
@@ -12,7 +12,7 @@ it('a fault of the files is not tried again until something changes', () => {
 it('what may pass by itself is tried again after a pause that grows', () => {
   const errors = [
     new PassingLoadError('no room'),
-    new ModelLoadError('m@1: the runner died while it loaded the model'),
+    new ModelLoadError('m@1: any text', { [RUNNER_DIED]: true }),
     new RemudaError('store_unavailable', 'Redis is away'),
     new Error('anything'),
   ];

@@ -2,7 +2,7 @@
  * A load that failed: tried again when the files, the configuration or the desired state have changed; and where the
  * reason may pass by itself, after a pause that grows.
  */
-import { RemudaError } from '@remuda/core/errors';
+import { RemudaError, RUNNER_DIED } from '@remuda/core/errors';
 
 /** Reasons that stand in the files or the configuration: another try gives the same. */
 const LASTING = new Set(['model_load_failed', 'golden_mismatch', 'version_not_found']);
@@ -45,9 +45,7 @@ export function isBlocked(failure: LoadFailure | undefined, stamp: string, now: 
 }
 
 function mayPass(error: RemudaError): boolean {
-  return (
-    error instanceof PassingLoadError || !LASTING.has(error.code) || /the runner died/.test(error.message)
-  );
+  return error instanceof PassingLoadError || !LASTING.has(error.code) || error.details[RUNNER_DIED] === true;
 }
 
 function asRemudaError(error: unknown): RemudaError {

@@ -16,6 +16,8 @@ export interface ModelConsumersOptions {
   keyPrefix: string;
   lockMs: number;
   clock: Clock;
+  /** Whether a job of the model could run here; where not, consumers close at once and leave what waits alone. */
+  mayServe(model: string, deviceClass: DeviceClass): boolean;
   handle(job: TakenJob): Promise<void>;
   onGivenUp(requestId: string, reason: string): void;
   onLockLost(requestIds: string[]): void;
@@ -56,13 +58,13 @@ export class ModelConsumers {
   }
 
   isOpen(model: string, deviceClass: DeviceClass): boolean {
-    return this.#pairs.has(keyOf(model, deviceClass));
+    return this.#pairs.has(keyOfPair({ model, deviceClass }));
   }
 
   /** Opens them, where they are not; sets how many jobs they hold. */
   open({ model, deviceClass, concurrency }: ConsumerNeed): void {
     if (this.#stopped) return;
-    const key = keyOf(model, deviceClass);
+    const key = keyOfPair({ model, deviceClass });
     const jobs = concurrency || UNLOADED_CONCURRENCY;
     const open = this.#pairs.get(key);
     if (open) {
@@ -74,12 +76,13 @@ export class ModelConsumers {
     for (const consumer of consumers) consumer.start();
   }
 
-  /** Closes those that nobody needs and that have had no job for a while. */
-  closeIdle(needed: (model: string, deviceClass: DeviceClass) => boolean): void {
-    const before = this.#options.clock.now() - IDLE_MS;
+  /** Closes those that nobody needs and that have had no job for a while. @param needed by keyOfPair */
+  closeIdle(needed: ReadonlySet<string>): void {
     for (const [key, { model, deviceClass, consumers }] of this.#pairs) {
-      const idle = consumers.every(({ inHand, lastProgressAt }) => inHand === 0 && lastProgressAt < before);
-      if (!idle || needed(model, deviceClass)) continue;
+      if (needed.has(key) || consumers.some(({ inHand }) => inHand > 0)) continue;
+      const pauseMs = this.#options.mayServe(model, deviceClass) ? IDLE_MS : 0;
+      const before = this.#options.clock.now() - pauseMs;
+      if (consumers.some(({ lastProgressAt }) => lastProgressAt > before)) continue;
       this.#pairs.delete(key);
       const closing = this.#close(model, deviceClass, consumers).catch(this.#options.onError);
       this.#closing.set(
@@ -103,8 +106,8 @@ export class ModelConsumers {
 
   async #close(model: string, deviceClass: DeviceClass, consumers: JobConsumer[]): Promise<void> {
     await Promise.all(consumers.map((consumer) => consumer.close()));
-    const { redis, keyPrefix } = this.#options;
-    if (this.#stopped || redis.status !== 'ready') return;
+    const { redis, keyPrefix, mayServe } = this.#options;
+    if (this.#stopped || redis.status !== 'ready' || !mayServe(model, deviceClass)) return;
     const partitions = LANES.map((lane) => ({ model, deviceClass, lane }));
     const left = await queuesWithJobs(redis, keyPrefix, partitions);
     if (left.length > 0) this.open({ model, deviceClass, concurrency: 0 });
@@ -115,6 +118,6 @@ export class ModelConsumers {
   }
 }
 
-function keyOf(model: string, deviceClass: string): string {
+export function keyOfPair({ model, deviceClass }: Pick<ConsumerNeed, 'model' | 'deviceClass'>): string {
   return `${model}/${deviceClass}`;
 }

@@ -4,10 +4,10 @@
  * why and hinders no other.
  */
 import { classOf } from '@remuda/core/devices/affinity-rules';
-import { type DeviceFacts, factsOf, fitsDevice } from '@remuda/core/devices/fits-device';
-import type { Device, Machine } from '@remuda/core/devices/machine';
+import type { Device } from '@remuda/core/devices/machine';
 import type { MachineWatch } from '@remuda/core/devices/machine-watch';
-import type { FleetView } from '@remuda/core/fleet/fleet-view';
+import type { FleetGlance } from '@remuda/core/fleet/fleet-glance';
+import type { ModelSource } from '@remuda/core/harness/harness';
 import { RunnerProcess } from '@remuda/core/inference/runner-process';
 import type { Clock } from '@remuda/core/lifecycle/clock';
 import type { Service } from '@remuda/core/lifecycle/service';
@@ -16,25 +16,29 @@ import { modelServedElsewhere } from '@remuda/core/models/served-elsewhere';
 import type { Logger } from '@remuda/core/observability/logger';
 import type { Observers } from '@remuda/core/observability/timings';
 import type { JobConsumer, TakenJob } from '@remuda/core/queue/job-queue';
-import { LANES, type Partition } from '@remuda/core/queue/partitions';
-import type { RepositoryModel } from '@remuda/core/repository/manifests';
+import type { Partition } from '@remuda/core/queue/partitions';
 import { publishSignature } from '@remuda/core/requests/published-signatures';
 import type { Redis } from '@remuda/core/store/redis';
 import type { RequestStore } from '@remuda/core/store/request-store';
-import type { AffinityRule, DeviceClass, DeviceStatus, LoadedModel } from '@remuda/schemas';
+import type { DeviceStatus, LoadedModel, ModelSignature } from '@remuda/schemas';
 import { type Acquired, VersionDesk, type WantedVersion } from './acquire-version.js';
 import type { WorkerConfig } from './config.js';
+import { consumerNeeds, mayServe, unattendedQueues } from './consumer-needs.js';
 import { Converger } from './converger.js';
+import { DeviceRules } from './device-rules.js';
 import { deviceStatus } from './device-status.js';
 import { Doorbell } from './doorbell.js';
+import { faultsOf } from './faulty-models.js';
 import { FetchedModels } from './fetched-models.js';
 import { HostedDevice, type ModelRunner } from './hosted-device.js';
-import { PassingLoadError } from './load-failure.js';
-import { ModelConsumers } from './model-consumers.js';
+import { keyOfPair, ModelConsumers } from './model-consumers.js';
+import { PublishedSettings } from './published-settings.js';
 import type { RateMeter } from './rate-meter.js';
 import { exposeServed, ServedModel } from './served-model.js';
+import { SignatureWishes } from './signature-wishes.js';
 import { SlotTable } from './slot-table.js';
-import { blankState, type SlotDeps, type VersionSlot } from './version-slot.js';
+import type { SlotDeps, VersionSlot } from './version-slot.js';
+import { endsWithin } from './within-time.js';
 import { WorkerRepository } from './worker-repository.js';
 
 export interface ModelHostDeps {
@@ -42,7 +46,7 @@ export interface ModelHostDeps {
   /** As last probed: free memory and utilisation change. */
   machine: Pick<MachineWatch, 'machine' | 'look'>;
   deployments: DeploymentView;
-  fleet: FleetView;
+  fleet: FleetGlance;
   redis: Redis;
   /** A connection of role `subscriber`. */
   subscriber: Redis;
@@ -60,6 +64,8 @@ export interface ModelHostDeps {
   providers?(deviceClass: string): DeviceStatus['providers'];
   /** Another runner than the real one, for tests and measurements. */
   newRunner?(device: Device): ModelRunner;
+  /** What reads a signature in its place. */
+  inspect?(source: ModelSource): Promise<ModelSignature>;
 }
 
 /** How long a stop waits for Redis at each step. */
@@ -75,11 +81,14 @@ export class ModelHost implements Service {
   readonly #converger: Converger;
   readonly #doorbell: Doorbell;
   readonly #desk: VersionDesk;
-  #facts: { machine: Machine; devices: DeviceFacts[] } | undefined;
+  readonly #rules: DeviceRules;
+  readonly #settings: PublishedSettings;
+  readonly #wishes: SignatureWishes;
   #stopping = false;
 
   constructor(deps: ModelHostDeps) {
     this.#deps = deps;
+    this.#rules = new DeviceRules(deps.machine);
     this.#devices = deps.machine.machine.devices.map((device) => this.#newDevice(device));
     this.#slots = new SlotTable(this.#slotDeps());
     this.#consumers = this.#newConsumers();
@@ -98,6 +107,15 @@ export class ModelHost implements Service {
       isStopping: () => this.#stopping,
       deployment: (model) => deps.deployments.of(model),
       fleet: () => this.#fleet(),
+    });
+    const publishing = { redis: deps.redis, keys: deps.store.keys, onError: deps.onRedisError };
+    this.#settings = new PublishedSettings(publishing);
+    this.#wishes = new SignatureWishes({
+      ...publishing,
+      subscriber: deps.subscriber,
+      logger: deps.logger,
+      sourceOf: (model, version) => this.#sourceOf(model, version),
+      ...(deps.inspect ? { inspect: deps.inspect } : {}),
     });
     exposeServed(deps.observers.metrics, () => this.served);
   }
@@ -120,12 +138,15 @@ export class ModelHost implements Service {
     await Promise.all(this.#devices.map(({ runner }) => runner.start()));
     await this.#converger.start();
     await Promise.all(this.#slots.all.map((slot) => slot.settled()));
-    await this.#doorbell.start();
+    await Promise.all([this.#doorbell.start(), this.#wishes.start()]);
   }
 
-  /** What is wanted may have changed. */
-  turnSoon(): void {
-    this.#converger.turnSoon();
+  /**
+   * What is wanted may have changed.
+   * @param look whether the files may have changed too
+   */
+  turnSoon(options: { look: boolean }): void {
+    this.#converger.turnSoon(options);
   }
 
   /** Gets a job the version that it names. */
@@ -139,7 +160,9 @@ export class ModelHost implements Service {
   }
 
   modelStates(): LoadedModel[] {
-    return [...this.#slots.all.map((slot) => slot.report()), ...this.#faulty()];
+    // What no slot tells of.
+    const faults = [...this.#converger.models.values()].flatMap((model) => faultsOf(model, this.#slots));
+    return [...this.#slots.all.map((slot) => slot.report()), ...faults];
   }
 
   deviceStates(): DeviceStatus[] {
@@ -160,12 +183,12 @@ export class ModelHost implements Service {
   async stop(): Promise<void> {
     this.#stopping = true;
     this.#fetched.stop();
-    await Promise.all([this.#doorbell.stop(), this.#converger.stop()]);
+    await Promise.all([this.#doorbell.stop(), this.#wishes.stop(), this.#converger.stop()]);
     await this.#briefly(this.#consumers.pause());
     const drained = Promise.all(this.served.map((served) => served.drain()));
-    const late = await this.#isLate(drained, this.#deps.config.drainMs);
-    if (late)
-      this.#deps.logger.warn({ drain_ms: this.#deps.config.drainMs }, 'batches under way are cut off');
+    const { config, clock, logger } = this.#deps;
+    if (!(await endsWithin(config.drainMs, drained, clock)))
+      logger.warn({ drain_ms: config.drainMs }, 'batches under way are cut off');
     for (const served of this.served) served.stop();
     await Promise.all(this.#devices.map(({ runner }) => runner.stop()));
     await drained;
@@ -174,18 +197,9 @@ export class ModelHost implements Service {
 
   /** What needs an answer of Redis must not hold up the stop while Redis is away: locks run out by themselves. */
   async #briefly(work: Promise<unknown>): Promise<void> {
-    const late = await this.#isLate(work.catch(this.#deps.onRedisError), CLOSE_MS);
-    if (late) this.#deps.logger.warn({ close_ms: CLOSE_MS }, 'queues were left without an answer of Redis');
-  }
-
-  #isLate(work: Promise<unknown>, ms: number): Promise<boolean> {
-    return new Promise((resolve) => {
-      const cancel = this.#deps.clock.after(ms, () => resolve(true));
-      void work.then(() => {
-        cancel();
-        resolve(false);
-      });
-    });
+    const { clock, logger, onRedisError } = this.#deps;
+    if (await endsWithin(CLOSE_MS, work.catch(onRedisError), clock)) return;
+    logger.warn({ close_ms: CLOSE_MS }, 'queues were left without an answer of Redis');
   }
 
   #newDevice(device: Device): HostedDevice {
@@ -226,7 +240,7 @@ export class ModelHost implements Service {
       announce,
       fleet: () => this.#fleet(),
       isStopping: () => this.#stopping,
-      checkRule: (rule, device) => this.#checkRule(rule, device),
+      checkRule: (rule, { device }) => this.#rules.check(rule, device),
       publish: (signature, source) => publishSignature(redis, store.keys, signature, source.config),
       serve: (source, signature, { deviceClass, runner, gate }) =>
         new ServedModel({
@@ -249,6 +263,7 @@ export class ModelHost implements Service {
       ...this.#deps,
       keyPrefix: config.keyspace.prefix,
       lockMs: config.lockMs,
+      mayServe: (model, deviceClass) => mayServe(this.#slots, model, deviceClass),
       onLockLost: (ids) => logger.warn({ request_ids: ids }, 'locks lost: others may have these jobs now'),
       onError: onRedisError,
     });
@@ -261,13 +276,13 @@ export class ModelHost implements Service {
       deployments,
       slots: this.#slots,
       devices: this.#devices,
-      deviceFacts: () => this.#deviceFacts(),
+      deviceFacts: () => this.#rules.facts,
       models: config.models,
       mostInstances: config.instances,
       providerSwitch: config.providerSwitch,
       clock,
       logger,
-      onTurn: () => this.#tendConsumers(),
+      onTurn: () => this.#afterTurn(),
     });
   }
 
@@ -278,11 +293,12 @@ export class ModelHost implements Service {
       subscriber,
       keys: store.keys,
       clock,
-      unattended: () => this.#unattended(),
+      unattended: () =>
+        unattendedQueues(this.#slots, (model, deviceClass) => this.#consumers.isOpen(model, deviceClass)),
       isServed: async ({ model, deviceClass }) =>
         modelServedElsewhere({ workerId: config.workerId, model, deviceClass, workers: await this.#fleet() }),
       onRing: ({ model, deviceClass }) => {
-        if (this.#mayServe(model, deviceClass) && !this.#consumers.isOpen(model, deviceClass)) {
+        if (mayServe(this.#slots, model, deviceClass) && !this.#consumers.isOpen(model, deviceClass)) {
           this.#consumers.open({ model, deviceClass, concurrency: 0 });
         }
       },
@@ -290,38 +306,22 @@ export class ModelHost implements Service {
     });
   }
 
-  #mayServe(model: string, deviceClass: DeviceClass): boolean {
-    return this.#slots.of(model).some((slot) => slot.device.deviceClass === deviceClass);
+  #afterTurn(): void {
+    this.#tendConsumers();
+    this.#settings.follow(this.#slots.all.flatMap(({ source }) => source ?? []));
   }
 
-  /** Queues of models that this worker knows and has no consumer for. */
-  #unattended(): Partition[] {
-    const classes = new Map<string, Partition[]>();
-    for (const { model, device } of this.#slots.all) {
-      const { deviceClass } = device;
-      if (this.#consumers.isOpen(model, deviceClass)) continue;
-      classes.set(
-        `${model}/${deviceClass}`,
-        LANES.map((lane) => ({ model, deviceClass, lane })),
-      );
-    }
-    return [...classes.values()].flat();
+  #sourceOf(model: string, version: string): ModelSource | undefined {
+    const slot = this.#slots.of(model).find((one) => one.version === version && one.source !== null);
+    return slot?.source ?? undefined;
   }
 
   /** Consumers for what is loaded; those of what is not are closed after a while. */
   #tendConsumers(): void {
     if (this.#stopping) return;
-    const wanted = new Map<string, { model: string; deviceClass: DeviceClass; concurrency: number }>();
-    for (const { model, device, served, isReady } of this.#slots.all) {
-      if (!served || !isReady) continue;
-      const { deviceClass } = device;
-      const key = `${model}/${deviceClass}`;
-      const need = wanted.get(key) ?? { model, deviceClass, concurrency: 0 };
-      need.concurrency += served.wantedInFlight;
-      wanted.set(key, need);
-    }
-    for (const need of wanted.values()) this.#consumers.open(need);
-    this.#consumers.closeIdle((model, deviceClass) => wanted.has(`${model}/${deviceClass}`));
+    const needs = consumerNeeds(this.#slots);
+    for (const need of needs) this.#consumers.open(need);
+    this.#consumers.closeIdle(new Set(needs.map(keyOfPair)));
   }
 
   #changed({ model, version, device, isReady }: VersionSlot): void {
@@ -331,40 +331,7 @@ export class ModelHost implements Service {
     this.#deps.announce().catch(this.#deps.onRedisError);
   }
 
-  async #fleet() {
-    await this.#deps.fleet.catchUp();
-    return this.#deps.fleet.workers;
+  #fleet() {
+    return this.#deps.fleet.workers();
   }
-
-  #deviceFacts(): readonly DeviceFacts[] {
-    const { machine } = this.#deps.machine;
-    if (this.#facts?.machine !== machine) this.#facts = { machine, devices: factsOf(machine) };
-    return this.#facts.devices;
-  }
-
-  /** Conditions on what changes are looked at anew right before a load. */
-  async #checkRule(rule: AffinityRule, { device }: HostedDevice): Promise<void> {
-    if (rule.min_free_memory_mib === undefined && rule.max_utilisation === undefined) return;
-    await this.#deps.machine.look();
-    const facts = this.#deviceFacts().find((one) => one.device === device);
-    const fit = facts ? fitsDevice(rule, facts) : null;
-    if (fit && !fit.fits) throw new PassingLoadError(fit.reason);
-  }
-
-  /** Faults of models and versions that have no slot to tell of them. */
-  #faulty(): LoadedModel[] {
-    return [...this.#converger.models.values()].flatMap((model) => faultsOf(model, this.#slots));
-  }
-}
-
-function faultsOf({ name, config, problems }: RepositoryModel, slots: SlotTable): LoadedModel[] {
-  const told = new Set(slots.of(name).map(({ version }) => version));
-  const faults = new Map<string, LoadedModel>();
-  for (const { kind, version, message } of problems) {
-    const key = version ?? '';
-    if ((config !== null && version === null) || told.has(key) || faults.has(key)) continue;
-    const state = kind === 'fetching' ? 'loading' : 'failed';
-    faults.set(key, { ...blankState(name, key, 'cpu'), state, reason: message });
-  }
-  return [...faults.values()];
 }

@@ -17,8 +17,8 @@ import type { JobTicket, TakenJob } from '@remuda/core/queue/job-queue';
 import { type Partition, queueName } from '@remuda/core/queue/partitions';
 import type { ItemError } from '@remuda/schemas';
 import type { Acquired, WantedVersion } from './acquire-version.js';
+import type { Lease } from './leases.js';
 import type { ServedItem } from './served-model.js';
-import type { Lease } from './version-slot.js';
 
 export interface ProcessJobDeps {
   workerId: string;

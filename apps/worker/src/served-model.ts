@@ -117,6 +117,11 @@ export class ServedModel {
     return this.#deps.source;
   }
 
+  /** What it takes and gives; its bound of rows is that of the settings. */
+  get signature(): ModelSignature {
+    return { ...this.#deps.signature, max_batch_size: this.maxRows };
+  }
+
   /** As they are now: those of the configuration, until apply() changes them. */
   get settings(): Readonly<LiveSettings> {
     return this.#settings;

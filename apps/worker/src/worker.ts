@@ -6,7 +6,7 @@ import { hostname } from 'node:os';
 import { machineStatus } from '@remuda/core/devices/machine';
 import { MachineWatch } from '@remuda/core/devices/machine-watch';
 import { itemError } from '@remuda/core/errors';
-import { FleetView } from '@remuda/core/fleet/fleet-view';
+import { FleetGlance } from '@remuda/core/fleet/fleet-glance';
 import { HeartbeatWriter } from '@remuda/core/fleet/heartbeats';
 import { type Clock, systemClock } from '@remuda/core/lifecycle/clock';
 import { type Service, ServiceGroup } from '@remuda/core/lifecycle/service';
@@ -46,6 +46,8 @@ export interface WorkerOptions {
   clock?: Clock;
   /** Another runner than the real one, for simulated workers. */
   newRunner?: ModelHostDeps['newRunner'];
+  /** And what reads a signature in its place. */
+  inspect?: ModelHostDeps['inspect'];
 }
 
 export class Worker implements Service {
@@ -54,13 +56,14 @@ export class Worker implements Service {
   readonly #logger: Logger;
   readonly #clock: Clock;
   readonly #newRunner: WorkerOptions['newRunner'];
+  readonly #inspect: WorkerOptions['inspect'];
   readonly #metrics: Metrics = createMetrics();
   readonly #life: LifeLog;
   readonly #logRedis: (error: Error) => void;
   readonly #startedAt: number;
   readonly #redis: Redis;
   readonly #subscriber: Redis;
-  readonly #fleet: FleetView;
+  readonly #fleet: FleetGlance;
   readonly #store: RequestStore;
   readonly #deployments: DeploymentView;
   readonly #versions: VersionStats;
@@ -77,8 +80,9 @@ export class Worker implements Service {
   #services: ServiceGroup | undefined;
   #state: WorkerHeartbeat['state'] = 'starting';
 
-  constructor({ config, logger, clock = systemClock, newRunner }: WorkerOptions) {
+  constructor({ config, logger, clock = systemClock, newRunner, inspect }: WorkerOptions) {
     this.#newRunner = newRunner;
+    this.#inspect = inspect;
     this.#config = config;
     this.#logger = logger.child({ worker_id: config.workerId });
     this.#clock = clock;
@@ -107,14 +111,14 @@ export class Worker implements Service {
     this.#deployments = new DeploymentView({
       ...shared,
       subscriber: this.#subscriber,
-      onChange: () => {
-        this.#models?.turnSoon();
+      onChange: (what) => {
+        // Where requests go says nothing of what lies on the disk.
+        this.#models?.turnSoon({ look: what === 'desired' });
         if (config.steward) this.#steward.nudge();
       },
       onError: (error) => this.#redisError(error),
     });
-    // Not started: it is looked at when a question about the others comes up.
-    this.#fleet = new FleetView({ ...shared, onError: (error) => this.#redisError(error) });
+    this.#fleet = new FleetGlance({ ...shared, onError: (error) => this.#redisError(error) });
     const watching = {
       ...shared,
       deployments: this.#deployments,
@@ -230,6 +234,7 @@ export class Worker implements Service {
       config: this.#config,
       providers: (deviceClass) => trials.of(deviceClass),
       ...(this.#newRunner ? { newRunner: this.#newRunner } : {}),
+      ...(this.#inspect ? { inspect: this.#inspect } : {}),
       machine: watch,
       deployments: this.#deployments,
       fleet: this.#fleet,
@@ -276,7 +281,8 @@ export class Worker implements Service {
   }
 
   #newSweeper(): Sweeper {
-    return new Sweeper(this.#repairDeps());
+    const isTakenOut = (model: string): boolean => !this.#deployments.of(model).registered;
+    return new Sweeper({ ...this.#repairDeps(), isTakenOut });
   }
 
   #newRerouter(): Rerouter {

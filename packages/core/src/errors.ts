@@ -21,6 +21,9 @@ export class RemudaError extends Error {
   }
 }
 
+/** Detail of a load that ended with its runner: that need not be the fault of the model. */
+export const RUNNER_DIED = 'runner_died';
+
 /** The model could not be loaded: file missing or corrupt, unsupported opset, provider not there. */
 export class ModelLoadError extends RemudaError {
   override readonly name = 'ModelLoadError';

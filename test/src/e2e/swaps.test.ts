@@ -38,7 +38,7 @@ function load(): { stop(): Promise<Sent[]> } {
   const loop = (async () => {
     for (let value = 0; going; value++) {
       const inputs = { x: { datatype: 'FP32', shape: [1, 1], data: [value] } };
-      const answer = fleet.api.run(MODEL, { request_id: `swap-${value}`, inputs });
+      const answer = fleet.api.runToEnd(MODEL, { request_id: `swap-${value}`, inputs });
       answer.catch(() => {});
       sent.push({ value, answer });
       await sleep(EVERY_MS);
@@ -56,7 +56,7 @@ function load(): { stop(): Promise<Sent[]> } {
 async function untilVersion(version: number): Promise<void> {
   const inputs = { x: { datatype: 'FP32', shape: [1, 1], data: [0] } };
   for (;;) {
-    const result = await fleet.api.run(MODEL, { inputs });
+    const result = await fleet.api.runToEnd(MODEL, { inputs });
     if (result.version === String(version)) return;
     await sleep(50);
   }

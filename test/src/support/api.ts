@@ -59,6 +59,21 @@ export class Api {
     return answer.body;
   }
 
+  /**
+   * The same, however often the API lets go of the call: while Redis is slow to answer it tells with 202 that the
+   * request goes on.
+   */
+  async runToEnd(model: string, request: unknown): Promise<InferenceResult> {
+    const headers = { prefer: 'wait=60' };
+    const answer = await this.post<SubmitAnswer>(`/v1/models/${model}/requests`, request, headers);
+    if (answer.status > 202) throw new Error(`${answer.status} ${JSON.stringify(answer.body)}`);
+    const id = answer.body.request_id;
+    this.accepted.add(id);
+    if (answer.status === 200) return answer.body as unknown as InferenceResult;
+    while (!isTerminal((await this.record(id, 30)).status));
+    return this.result(id);
+  }
+
   async record(id: string, waitSeconds = 0): Promise<RequestRecord> {
     const answer = await this.get<RequestRecord>(`/v1/requests/${id}?wait=${waitSeconds}`);
     if (answer.status !== 200) throw new Error(`${answer.status} ${JSON.stringify(answer.body)}`);

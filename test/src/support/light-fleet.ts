@@ -10,12 +10,18 @@ import { readFleet } from '@remuda/core/fleet/heartbeats';
 import { Deployments, type Edit } from '@remuda/core/models/deployments';
 import { createLogger } from '@remuda/core/observability/logger';
 import { JobQueues } from '@remuda/core/queue/job-queue';
-import { queueName } from '@remuda/core/queue/partitions';
+import { queueName, queuePrefix } from '@remuda/core/queue/partitions';
 import { Keys } from '@remuda/core/store/keys';
 import { closeRedis, connectRedis, type Redis } from '@remuda/core/store/redis';
-import { RequestStore } from '@remuda/core/store/request-store';
+import { type Acceptance, RequestStore } from '@remuda/core/store/request-store';
 import type { LoadedModel, ModelDeployment, WorkerHeartbeat } from '@remuda/schemas';
-import { LightRunner, type LightRunnerOptions, Worker, workerConfig } from '@remuda/worker';
+import {
+  LightRunner,
+  type LightRunnerOptions,
+  Worker,
+  type WorkerOptions,
+  workerConfig,
+} from '@remuda/worker';
 
 export interface LightWorker {
   id: string;
@@ -26,13 +32,16 @@ export interface LightWorker {
 }
 
 export interface LightWorkerOptions extends Omit<LightRunnerOptions, 'device'> {
+  /** What reads the signature of a version that is not loaded. */
+  inspect?: WorkerOptions['inspect'];
   id?: string;
   /** Files by path; default: those of the fleet, shared. */
   files?: Record<string, string>;
   env?: Record<string, string>;
 }
 
-const PATIENCE_MS = 20_000;
+/** Only bounds a failing test: the machine may be busy with others. */
+const PATIENCE_MS = 60_000;
 
 export class LightFleet {
   readonly workers: LightWorker[] = [];
@@ -43,29 +52,35 @@ export class LightFleet {
   readonly queues: JobQueues;
   /** The repository that workers share where they have none of their own. */
   readonly models: string;
-  readonly #url: string;
-  readonly #prefix: string;
+  readonly url: string;
+  readonly prefix: string;
   readonly #folders: string[] = [];
 
   constructor(files: Record<string, string>) {
     const url = process.env.REMUDA_TEST_REDIS_URL;
     if (!url) throw new Error('REMUDA_TEST_REDIS_URL is not set: run the tests with npm test');
-    this.#url = url;
-    this.#prefix = `light${process.pid}x${Math.random().toString(36).slice(2, 10)}`;
+    this.url = url;
+    this.prefix = `light${process.pid}x${Math.random().toString(36).slice(2, 10)}`;
     this.redis = connectRedis({ url, role: 'worker', name: 'light-fleet', onError: () => {} });
-    this.keys = new Keys({ prefix: this.#prefix, shards: 1 });
+    this.keys = new Keys({ prefix: this.prefix, shards: 1 });
     this.store = new RequestStore(this.redis, this.keys);
     this.deployments = new Deployments({ redis: this.redis, keys: this.keys });
-    this.queues = new JobQueues({ redis: this.redis, keyPrefix: this.#prefix, onError: () => {} });
+    this.queues = new JobQueues({ redis: this.redis, keyPrefix: this.prefix, onError: () => {} });
     this.models = this.#folder(files);
   }
 
-  async addWorker({ id, files, env = {}, ...runner }: LightWorkerOptions = {}): Promise<LightWorker> {
+  async addWorker({
+    id,
+    files,
+    env = {},
+    inspect,
+    ...runner
+  }: LightWorkerOptions = {}): Promise<LightWorker> {
     const name = id ?? `worker-${this.workers.length}`;
     const models = files ? this.#folder(files) : this.models;
     const config = workerConfig({
-      REDIS_URL: this.#url,
-      REMUDA_KEY_PREFIX: this.#prefix,
+      REDIS_URL: this.url,
+      REMUDA_KEY_PREFIX: this.prefix,
       REMUDA_MODELS: models,
       REMUDA_WORKER_ID: name,
       ...env,
@@ -75,7 +90,7 @@ export class LightFleet {
     const added = {
       id: name,
       models,
-      worker: new Worker({ config, logger, newRunner: () => light }),
+      worker: new Worker({ config, logger, newRunner: () => light, ...(inspect ? { inspect } : {}) }),
       runner: light,
     };
     this.workers.push(added);
@@ -147,6 +162,28 @@ export class LightFleet {
     return requestId;
   }
 
+  /** A request with its record, as the API stores it, and its job. */
+  async accept(model: string, version: string): Promise<string> {
+    const requestId = await this.enqueue(model, version);
+    await this.store.accept({
+      ...{
+        requestId,
+        nonce: 'n',
+        fingerprint: 'f',
+        acceptedAt: Date.now(),
+        deadline: 0,
+        resultTtlMs: 60_000,
+      },
+      payloads: [Buffer.from('x')],
+      document: {
+        ...{ model, version, rows: 1, items: [null], hasItems: false, units: [[1, 1, 'g']], inline: true },
+        ...{ tenant: 'default', traceId: 't', metadata: { priority: 5 }, notices: [] },
+        route: { device_class: 'cpu', lane: 'interactive', reasons: [] },
+      } as unknown as Acceptance['document'],
+    });
+    return requestId;
+  }
+
   /** Waits until a queue holds no job. */
   async untilDrained(model: string): Promise<void> {
     const queue = this.queues.of({ model, deviceClass: 'cpu', lane: 'interactive' });
@@ -157,10 +194,21 @@ export class LightFleet {
     throw new Error(`jobs are left in the queue of ${model}: ${JSON.stringify(await queue.depth())}`);
   }
 
+  /** Waits until a job has been given back that many times. */
+  async untilReturned(model: string, requestId: string, times: number): Promise<void> {
+    const key = `${queuePrefix(this.prefix)}:${queueName({ model, deviceClass: 'cpu', lane: 'interactive' })}:${requestId}`;
+    let begun = 0;
+    for (const end = Date.now() + PATIENCE_MS; Date.now() < end; await sleep(20)) {
+      begun = Number((await this.redis.hget(key, 'ats')) ?? 0);
+      if (begun > times) return;
+    }
+    throw new Error(`${requestId} was taken up ${begun} times`);
+  }
+
   async stop(): Promise<void> {
     await Promise.all(this.workers.map(({ worker }) => worker.stop()));
     await this.queues.close();
-    const keys = await this.redis.keys(`${this.#prefix}*`);
+    const keys = await this.redis.keys(`${this.prefix}*`);
     if (keys.length > 0) await this.redis.unlink(...keys);
     closeRedis(this.redis);
     for (const folder of this.#folders) rmSync(folder, { recursive: true, force: true });

@@ -95,10 +95,19 @@ export class FleetView implements Service {
     cancel();
   }
 
+  /** Models that live workers name, loaded or not. */
+  get models(): string[] {
+    return [...this.#byModel.keys()];
+  }
+
   /** What each live worker says about a model. */
   loadedBy(model: string): readonly WorkerCopy[] {
+    return this.#byModel.get(model) ?? NO_COPIES;
+  }
+
+  get #byModel(): ReadonlyMap<string, readonly WorkerCopy[]> {
     this.#copies ??= copiesByModel(this.#workers);
-    return this.#copies.get(model) ?? NO_COPIES;
+    return this.#copies;
   }
 
   async refresh(): Promise<void> {

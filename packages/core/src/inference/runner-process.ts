@@ -3,7 +3,7 @@
  * loaded again; batches that were in it are rejected with what is known (RunnerLostError), for run-batch.ts to decide.
  * The first replacement comes at once; a runner that keeps dying before it has run anything is given more and more time.
  */
-import { ModelLoadError, ModelNotLoadedError, RemudaError } from '../errors.js';
+import { ModelLoadError, ModelNotLoadedError, RemudaError, RUNNER_DIED } from '../errors.js';
 import type { ModelSource } from '../harness/harness.js';
 import { type Clock, systemClock } from '../lifecycle/clock.js';
 import type { Service } from '../lifecycle/service.js';
@@ -350,7 +350,8 @@ function withConfig(source: ModelSource, changes: Partial<ModelSource['config']>
 /** An error of ours as it is; what else ended a process as a ModelLoadError. */
 function asLoadError(error: unknown, what: string): RemudaError {
   if (error instanceof RemudaError) return error;
-  return new ModelLoadError(`${what}: ${error instanceof Error ? error.message : String(error)}`);
+  const message = `${what}: ${error instanceof Error ? error.message : String(error)}`;
+  return new ModelLoadError(message, { [RUNNER_DIED]: true });
 }
 
 /** 0 for the first death in a row, then doubling. */

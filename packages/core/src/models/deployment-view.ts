@@ -18,8 +18,11 @@ export interface DeploymentViewOptions {
   /** A connection of role `subscriber`, which others may use too. */
   subscriber: Redis;
   keys: Keys;
-  /** After each change; whatever it throws goes to onError. */
-  onChange?(): void;
+  /**
+   * After each change; whatever it throws goes to onError.
+   * @param what desired: of the desired state, and perhaps of what is served too; serving: of that alone
+   */
+  onChange?(what: 'desired' | 'serving'): void;
   onError(error: Error): void;
   clock?: Clock;
   everyMs?: number;
@@ -103,11 +106,12 @@ export class DeploymentView implements Service {
     const servingText = JSON.stringify([...serving]);
     const changed = revision !== this.#revision || servingText !== this.#servingText;
     if (!changed) return;
+    const desired = revision !== this.#revision;
     // Read after the counter, so it is at least as new as that.
-    if (revision !== this.#revision) this.#deployments = await this.store.all();
+    if (desired) this.#deployments = await this.store.all();
     this.#revision = revision;
     this.#serving = serving;
     this.#servingText = servingText;
-    onChange?.();
+    onChange?.(desired ? 'desired' : 'serving');
   }
 }

@@ -10,6 +10,7 @@ import { RemudaError } from '../errors.js';
 import { type Clock, systemClock } from '../lifecycle/clock.js';
 import type { Keys } from '../store/keys.js';
 import { callScript, type Redis } from '../store/redis.js';
+import { ParsedTexts } from './parsed-texts.js';
 
 const HISTORY_KEPT = 500;
 /** Edits are made by people: that many in a row lost to others means that something is wrong. */
@@ -37,6 +38,8 @@ export class Deployments {
   readonly #redis: Redis;
   readonly #keys: Keys;
   readonly #clock: Clock;
+  readonly #deployments = new ParsedTexts(parseDeployment);
+  readonly #serving = new ParsedTexts((text) => ServingState.parse(JSON.parse(text)));
 
   constructor({ redis, keys, clock = systemClock }: DeploymentsOptions) {
     this.#redis = redis;
@@ -49,9 +52,9 @@ export class Deployments {
     return Number((await this.#redis.get(this.#keys.deploymentsRevision())) ?? 0);
   }
 
+  /** What has not changed since the last reading is the same object. */
   async all(): Promise<Map<string, ModelDeployment>> {
-    const texts = await this.#redis.hgetall(this.#keys.deployments());
-    return new Map(Object.entries(texts).map(([model, text]) => [model, parseDeployment(text)]));
+    return this.#deployments.of(await this.#redis.hgetall(this.#keys.deployments()));
   }
 
   /** What is stored; the state of a model that nobody has touched where there is nothing. */
@@ -103,12 +106,9 @@ export class Deployments {
       .exec();
   }
 
-  /** Which version requests without a version go to, by model. */
+  /** Which version requests without a version go to, by model; the same objects where nothing has changed. */
   async serving(): Promise<Map<string, ServingState>> {
-    const texts = await this.#redis.hgetall(this.#keys.serving());
-    return new Map(
-      Object.entries(texts).map(([model, text]) => [model, ServingState.parse(JSON.parse(text))]),
-    );
+    return this.#serving.of(await this.#redis.hgetall(this.#keys.serving()));
   }
 
   /** For the steward alone. False: the lease with that token is no longer held, and nothing was changed. */

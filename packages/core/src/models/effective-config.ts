@@ -45,6 +45,7 @@ export type ConfigChange =
 
 /** The least that makes a version that was loaded with one configuration as if it had been loaded with another. */
 export function configChange(loaded: HarnessConfig, wanted: HarnessConfig): ConfigChange {
+  if (loaded === wanted) return { kind: 'none' };
   const because = [...IDENTITY_KEYS, ...RELOAD_KEYS].filter((key) => differs(loaded[key], wanted[key]));
   if (because.length > 0) return { kind: 'reload', because };
   if (loaded.instances !== wanted.instances) return { kind: 'scale' };
@@ -52,7 +53,9 @@ export function configChange(loaded: HarnessConfig, wanted: HarnessConfig): Conf
 }
 
 function differs(a: unknown, b: unknown): boolean {
-  return stableJson(a) !== stableJson(b);
+  if (a === b) return false;
+  const mayBeAlike = typeof a === 'object' && typeof b === 'object';
+  return !mayBeAlike || stableJson(a) !== stableJson(b);
 }
 
 function defined<T extends object>(values: T): T {

@@ -14,8 +14,13 @@ export interface ElsewhereFacts {
 
 const HAS_IT: readonly LoadedModel['state'][] = ['ready', 'loading', 'warming', 'verifying'];
 
-/** starting: no worker has it, but one has not yet told what it has. */
-export function servedElsewhere(facts: ElsewhereFacts): 'served' | 'loadable' | 'starting' | 'no' {
+/**
+ * starting: no worker has it, but one has not yet told what it has. held_back: one has its files, and the desired state
+ * keeps it from loading them.
+ */
+export type Elsewhere = 'served' | 'loadable' | 'starting' | 'held_back' | 'no';
+
+export function servedElsewhere(facts: ElsewhereFacts): Elsewhere {
   const { workerId, model, version, deviceClass } = facts;
   const others = facts.workers.filter(
     (worker) => worker.worker_id !== workerId && worker.state !== 'draining',
@@ -27,7 +32,8 @@ export function servedElsewhere(facts: ElsewhereFacts): 'served' | 'loadable' | 
   );
   if (entries.some(({ state }) => HAS_IT.includes(state))) return 'served';
   if (entries.some((entry) => isLoadable(entry, facts))) return 'loadable';
-  return others.some(({ state }) => state === 'starting') ? 'starting' : 'no';
+  if (others.some(({ state }) => state === 'starting')) return 'starting';
+  return entries.some(isUnloaded) ? 'held_back' : 'no';
 }
 
 /** Whether another live worker serves any version of the model on the class. */
@@ -48,8 +54,12 @@ export function modelServedElsewhere({
   );
 }
 
-function isLoadable({ state, load_mode }: LoadedModel, { deployment, version }: ElsewhereFacts): boolean {
+function isLoadable(entry: LoadedModel, { deployment, version }: ElsewhereFacts): boolean {
   const asked = deployment.loads[version];
   if (!deployment.registered || asked === 'unloaded') return false;
-  return (state === 'unloaded' || state === 'draining') && (load_mode !== 'explicit' || asked === 'loaded');
+  return isUnloaded(entry) && (entry.load_mode !== 'explicit' || asked === 'loaded');
+}
+
+function isUnloaded({ state }: LoadedModel): boolean {
+  return state === 'unloaded' || state === 'draining';
 }

@@ -71,11 +71,20 @@ function keptVersions({ config, deployment, serving, versions, now }: PlanFacts)
     keep(resolveRef(ref, deployment), 'in the split');
   }
   if (deployment.shadow) keep(resolveRef(deployment.shadow.version, deployment), 'shadow');
-  for (const [ref, { version, previous, since }] of Object.entries(serving?.refs ?? {})) {
+  const refs = Object.entries(serving?.refs ?? {});
+  const retiring = retiringRefs(serving, now);
+  for (const [ref, { version, previous }] of refs) {
     keep(version, `served as ${ref}`);
-    if (now - Date.parse(since) < RETIRE_AFTER_MS) keep(previous, `served as ${ref} until a moment ago`);
+    if (retiring.includes(ref)) keep(previous, `served as ${ref} until a moment ago`);
   }
   return kept;
+}
+
+/** References that have just moved, so that the version before is still kept: what of a plan time alone changes. */
+export function retiringRefs(serving: ServingState | undefined, now: number): string[] {
+  return Object.entries(serving?.refs ?? {})
+    .filter(([, { since }]) => now - Date.parse(since) < RETIRE_AFTER_MS)
+    .map(([ref]) => ref);
 }
 
 /** A model that is loaded on demand changes its version like any other where it is loaded. */

@@ -240,7 +240,7 @@ export const METRICS = {
   sweeperRepairs: {
     name: 'remuda_sweeper_repairs_total',
     kind: 'counter',
-    help: 'What the sweeper put right, by kind: job_added, expired, worker_lost, rerouted.',
+    help: 'What the sweeper put right, by kind: job_added, expired, taken_out, worker_lost, rerouted.',
     labels: ['kind'],
   },
   redisErrors: {

@@ -13,6 +13,7 @@ import type { ModelSource } from '../harness/harness.js';
 import { inspectModel } from '../inference/inspect-model.js';
 import { type Clock, systemClock } from '../lifecycle/clock.js';
 import type { Service } from '../lifecycle/service.js';
+import { takenOutMessage } from '../models/taken-out.js';
 import { type RepositoryModel, scanRepository } from '../repository/manifests.js';
 import type { Keys } from '../store/keys.js';
 import type { Redis } from '../store/redis.js';
@@ -25,19 +26,22 @@ import {
   unavailable,
 } from './catalogue-entry.js';
 import { fieldOf, type Published, PublishedSignatures } from './published-signatures.js';
+import { wishForSignature } from './signature-wishes.js';
 
 export interface CatalogueOptions {
   redis: Redis;
   keys: Keys;
   /** Folder of the model repository; null: this process sees none, and knows what workers publish. */
   repository: string | null;
-  fleet: Pick<FleetView, 'loadedBy'>;
+  fleet: Pick<FleetView, 'loadedBy' | 'models'>;
   /** Desired state by model: what is registered without lying here, and what was taken out. */
   deployments?: () => ReadonlyMap<string, ModelDeployment>;
   onError(error: Error): void;
   clock?: Clock;
   everyMs?: number;
   inspect?(source: ModelSource): Promise<ModelSignature>;
+  /** How long a worker may take to read a signature that is asked of it, in milliseconds. Default 10,000. */
+  wishMs?: number;
 }
 
 const REFRESH_EVERY_MS = 3_000;
@@ -45,6 +49,8 @@ const REFRESH_EVERY_MS = 3_000;
 const MISS_RESCAN_MS = 1_000;
 /** A file that could not be read is not tried again for this long, unless it has changed. */
 const FAILURE_KEPT_MS = 30_000;
+const WISH_MS = 10_000;
+const WISH_LOOK_MS = 150;
 
 export class Catalogue implements Service {
   readonly name = 'catalogue';
@@ -57,6 +63,7 @@ export class Catalogue implements Service {
   #entries = new Map<string, CatalogueEntry>();
   /** By "model/version": what a submit looks into. */
   #signatures = new Map<string, ModelSignature>();
+  readonly #stop = new AbortController();
   #refreshing: Promise<void> | undefined;
   #refreshedAt = Number.NEGATIVE_INFINITY;
 
@@ -73,6 +80,7 @@ export class Catalogue implements Service {
   }
 
   stop(): Promise<void> {
+    this.#stop.abort();
     return this.#repeat.stop();
   }
 
@@ -104,10 +112,7 @@ export class Catalogue implements Service {
   /** Looks again before it says no. @throws RemudaError model_not_found */
   async entry(model: string, version?: string): Promise<CatalogueEntry> {
     if (this.#isTakenOut(model)) {
-      throw new RemudaError(
-        'model_not_found',
-        `${model} was taken out; POST /v1/admin/models registers it again`,
-      );
+      throw new RemudaError('model_not_found', takenOutMessage(model));
     }
     return this.anyEntry(model, version);
   }
@@ -196,10 +201,11 @@ export class Catalogue implements Service {
       found.published.set(version, published);
       byName.set(model, found);
     }
-    for (const model of this.#options.deployments?.().keys() ?? []) {
+    const { fleet, deployments } = this.#options;
+    // Nothing was loaded of these yet.
+    for (const model of [...(deployments?.().keys() ?? []), ...fleet.models]) {
       if (!byName.has(model)) byName.set(model, { local: null, published: new Map() });
     }
-    const { fleet } = this.#options;
     this.#entries = new Map(
       [...byName].map(([name, parts]) => [
         name,
@@ -252,9 +258,7 @@ export class Catalogue implements Service {
     const known = this.known(model, version);
     if (known) return known;
     const { local } = await this.anyEntry(model);
-    if (!local) {
-      throw unavailable(`${model}@${version}: no worker has published it and it is not in this repository`);
-    }
+    if (!local) return this.#askWorkers(model, version);
     const source = sourceOf(local, version);
     const key = failureKey(model, version, source.digest);
     const failure = this.#failures.get(key);
@@ -269,6 +273,28 @@ export class Catalogue implements Service {
       this.#failures.set(key, { error, at: this.#clock.now() });
       throw error;
     }
+  }
+
+  /** The files lie where only workers see them: one of those reads what nobody has loaded yet. */
+  async #askWorkers(model: string, version: string): Promise<ModelSignature> {
+    const { redis, keys, fleet, wishMs = WISH_MS } = this.#options;
+    const { signal } = this.#stop;
+    const isThere = fleet.loadedBy(model).some(({ loaded }) => loaded.version === version);
+    if (!isThere) {
+      throw unavailable(`${model}@${version}: no worker has published it and it is not in this repository`);
+    }
+    await wishForSignature(redis, keys, model, version);
+    for (const until = this.#clock.now() + wishMs; this.#clock.now() < until && !signal.aborted; ) {
+      await new Promise<void>((resolve) => {
+        this.#clock.after(WISH_LOOK_MS, resolve);
+      });
+      await this.refresh();
+      const signature = this.known(model, version);
+      if (signature) return signature;
+    }
+    throw unavailable(
+      `${model}@${version}: the workers that have its files have not read it in time; try again`,
+    );
   }
 
   async #keep(signature: ModelSignature, config: HarnessConfig): Promise<void> {

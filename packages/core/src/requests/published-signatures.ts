@@ -25,6 +25,18 @@ export async function publishSignature(
   await redis.hset(keys.signatures(), fieldOf(signature.model, signature.version), JSON.stringify(published));
 }
 
+/** What is published of these versions, in their order; null: nothing. */
+export async function readPublished(
+  redis: Redis,
+  keys: Keys,
+  versions: readonly { model: string; version: string }[],
+): Promise<(Published | null)[]> {
+  if (versions.length === 0) return [];
+  const fields = versions.map(({ model, version }) => fieldOf(model, version));
+  const texts = await redis.hmget(keys.signatures(), ...fields);
+  return texts.map((text) => (text === null ? null : (JSON.parse(text) as Published)));
+}
+
 export function fieldOf(model: string, version: string): string {
   return `${model}/${version}`;
 }

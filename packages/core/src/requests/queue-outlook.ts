@@ -6,6 +6,7 @@ import type { RequestRecord } from '@remuda/schemas';
 import type { ClassFacts } from '../fleet/class-index.js';
 import type { FleetView } from '../fleet/fleet-view.js';
 import type { Clock } from '../lifecycle/clock.js';
+import type { DeploymentView } from '../models/deployment-view.js';
 import type { JobQueues } from '../queue/job-queue.js';
 import type { QueueDepths } from '../queue/queue-depths.js';
 import type { StoredRecord } from '../store/stored-record.js';
@@ -15,7 +16,8 @@ import { NO_WORKER, partitionOfRecord } from './submit-request.js';
 
 export interface OutlookDeps {
   queues: Pick<JobQueues, 'of'>;
-  fleet: Pick<FleetView, 'classFacts'>;
+  fleet: Pick<FleetView, 'classFacts' | 'loadedBy'>;
+  deployments: Pick<DeploymentView, 'of'>;
   depths: Pick<QueueDepths, 'peek'>;
   rowMeans: RowMeans;
   clock: Clock;
@@ -48,7 +50,7 @@ export async function queueOutlook(record: StoredRecord, deps: OutlookDeps): Pro
       eta_ms: etaMs,
       eta_at: etaMs === null ? null : iso(deps.clock.now() + etaMs),
     },
-    notices: noticesOf(record, facts),
+    notices: noticesOf(record, facts, heldBack(record, deps)),
   };
 }
 
@@ -84,7 +86,25 @@ function expectedMs(facts: ClassFacts | undefined, rowsAhead: number, rows: numb
   return Math.round((rowsAhead * facts.secondsPerRow + own) * 1_000);
 }
 
-function noticesOf({ document }: StoredRecord, facts: ClassFacts | undefined): string[] {
+/** Why the desired state keeps its version from being loaded; null: it does not. */
+function heldBack({ document }: StoredRecord, { deployments, fleet }: OutlookDeps): string | null {
+  const { model, version } = document;
+  const { registered, loads, load_mode, updated_by } = deployments.of(model);
+  const load = `remuda models load ${model} ${version}`;
+  if (!registered) return `${model} was taken out: the request is about to end`;
+  if (loads[version] === 'unloaded')
+    return `${model} version ${version} was unloaded by name (last change by ${updated_by}): it waits until it is loaded again, as by ${load}`;
+  if (loads[version] === 'loaded') return null;
+  const copies = fleet.loadedBy(model).filter(({ loaded }) => loaded.version === version);
+  const explicit =
+    load_mode === null
+      ? copies.length > 0 && copies.every(({ loaded }) => loaded.load_mode === 'explicit')
+      : load_mode === 'explicit';
+  return explicit ? `${model} version ${version} is loaded by name only: it waits for ${load}` : null;
+}
+
+function noticesOf({ document }: StoredRecord, facts: ClassFacts | undefined, held: string | null): string[] {
+  if (held !== null && !facts?.ready) return [held];
   const { device_class, requested } = document.route;
   const where = `${document.model} version ${document.version} on ${device_class}`;
   const asked = requested === undefined ? '' : ', which the request asks for';

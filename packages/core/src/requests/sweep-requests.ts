@@ -1,6 +1,6 @@
 /**
  * Puts right what crashes and lost messages leave behind, in bounded steps. It walks the open requests, oldest first:
- * a deadline that passed where no worker looks ends the request, a job that is gone is put back (its fencing token
+ * a deadline that passed where no worker looks ends the request, and so does a model that was taken out; a job that is gone is put back (its fencing token
  * goes on from where the lost one was) or, after a few times, given up; ids that point nowhere are dropped.
  *
  * Runs in every worker; a lease in Redis lets one of the fleet do it at a time. Two at once would do no harm.
@@ -11,6 +11,7 @@ import { Lease } from '../fleet/lease.js';
 import { Repeat } from '../fleet/repeat.js';
 import { type Clock, systemClock } from '../lifecycle/clock.js';
 import type { Service } from '../lifecycle/service.js';
+import { takenOutError } from '../models/taken-out.js';
 import type { LifeLog } from '../observability/events.js';
 import type { Metrics } from '../observability/metrics.js';
 import { type JobQueues, ticketOf } from '../queue/job-queue.js';
@@ -27,6 +28,8 @@ export interface SweeperOptions {
   queues: JobQueues;
   metrics: Pick<Metrics, 'sweeperRepairs' | 'requests'>;
   life: LifeLog;
+  /** The model was taken out with the admin API; default: none is. */
+  isTakenOut?(model: string): boolean;
   onError(error: Error): void;
   clock?: Clock;
   /** Pause between two turns. */
@@ -114,6 +117,8 @@ export class Sweeper implements Service {
     const now = this.#clock.now();
     if (record.status === 'queued' && record.deadline !== 0 && record.deadline < now)
       return this.#expire(record);
+    if (record.status === 'queued' && this.#options.isTakenOut?.(record.document.model))
+      return this.#endTakenOut(record);
     const { lostAfterMs = LOST_AFTER_MS } = this.#options;
     if (now - record.acceptedAt >= lostAfterMs) await this.#rescueIfLost(record);
   }
@@ -126,6 +131,16 @@ export class Sweeper implements Service {
     if (!verdict.changed) return;
     this.#repaired('expired', record, 'expired');
     life.expired({ ...idsOf(record), at: 'sweep' });
+    await queues.of(partitionOfRecord(record)).remove(record.requestId);
+  }
+
+  /** Workers leave the queue of such a model alone. */
+  async #endTakenOut(record: StoredRecord): Promise<void> {
+    const { store, queues } = this.#options;
+    const error = takenOutError(record.document.model);
+    const verdict = await store.end(record.requestId, 'failed', error, 'queued');
+    if (!verdict.changed) return;
+    this.#repaired('taken_out', record, 'failed');
     await queues.of(partitionOfRecord(record)).remove(record.requestId);
   }
 
@@ -155,7 +170,11 @@ export class Sweeper implements Service {
     if (verdict.changed) this.#repaired('worker_lost', record, 'failed');
   }
 
-  #repaired(kind: 'expired' | 'job_added' | 'worker_lost', ended?: StoredRecord, outcome = ''): void {
+  #repaired(
+    kind: 'expired' | 'taken_out' | 'job_added' | 'worker_lost',
+    ended?: StoredRecord,
+    outcome = '',
+  ): void {
     const { metrics } = this.#options;
     metrics.sweeperRepairs.inc({ kind });
     if (ended && ended.document.shadowOf === undefined) {

@@ -186,7 +186,7 @@ function partsOf(deps: RequestUseCaseDeps) {
   const read = (requestId: string) => getRequest(requestId, { store, guard });
   const waiters = new RequestWaiters({ subscriber, keys, read, metrics, clock, onError });
   const models = { catalogue, deployments, resolver };
-  const outlook = { queues, fleet, depths: admission.depths, rowMeans, clock };
+  const outlook = { queues, fleet, deployments, depths: admission.depths, rowMeans, clock };
   return { store, queues, guard, fleet, ...models, admission, withdrawals, submitter, waiters, outlook };
 }
 

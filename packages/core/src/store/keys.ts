@@ -114,6 +114,16 @@ export class Keys {
     return `${this.space.prefix}:doorbell`;
   }
 
+  /** Channel: an API asks for the signature of a version that is not loaded; the message is model/version. */
+  signatureWanted(): string {
+    return `${this.space.prefix}:signature-wanted`;
+  }
+
+  /** String with a time to live: a worker reads the signature of that version. */
+  signatureReader(model: string, version: string): string {
+    return `${this.space.prefix}:signature-reader:${model}/${version}`;
+  }
+
   /** String with a time to live: who is the steward. In the slot of what only the steward writes. */
   stewardLease(): string {
     return `${this.space.prefix}:{models}:steward`;

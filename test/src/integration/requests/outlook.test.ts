@@ -72,3 +72,31 @@ it('keeps the decision with the request: candidates, facts, reasons', async () =
   });
   expect(route.facts_age_ms).toBeLessThan(5_000);
 });
+
+it('says of a request whose version was unloaded by name that it waits, and for what', async () => {
+  await alive(rig, 'w1', [{ state: 'unloaded' }]);
+  const id = await submit();
+  const { deployments } = rig.cases;
+  const edit = (loads: Record<string, 'loaded' | 'unloaded'>) =>
+    deployments.store.edit({
+      ...{ model: 'model', who: 'ann', what: 'changed', detail: {} },
+      change: (now) => ({ ...now, loads }),
+    });
+  await edit({ 1: 'unloaded' });
+  await deployments.refresh();
+  expect((await rig.cases.get(id)).notices).toEqual([
+    'model version 1 was unloaded by name (last change by ann): it waits until it is loaded again, as by remuda models load model 1',
+  ]);
+  await edit({ 1: 'loaded' });
+  await deployments.refresh();
+  expect((await rig.cases.get(id)).notices.join()).not.toContain('unloaded by name');
+});
+
+it('says of a version that is loaded by name only that it waits for that', async () => {
+  await alive(rig, 'w1', [{ state: 'unloaded', load_mode: 'explicit' }]);
+  const id = await submit();
+  await rig.cases.fleetView.refresh();
+  expect((await rig.cases.get(id)).notices).toEqual([
+    'model version 1 is loaded by name only: it waits for remuda models load model 1',
+  ]);
+});

@@ -133,3 +133,25 @@ it('runs in one process of the fleet at a time, and in another once that one has
   await sweeper.turn();
   expect(await queue().has(record.request_id)).toBe(true);
 });
+
+it('ends a request that waits for a model that was taken out, and takes its job away', async () => {
+  const { record } = await rig.cases.submit(submission());
+  later(1_000);
+  const out = new Set<string>();
+  const { redis, store, queues, metrics } = rig;
+  const clock = { now: () => now, after: () => () => {} };
+  const life = lifeLog(silentLogger);
+  const isTakenOut = (model: string): boolean => out.has(model);
+  const knowing = new Sweeper({ redis, store, queues, metrics, life, clock, isTakenOut, onError: () => {} });
+  await knowing.turn();
+  expect((await rig.cases.get(record.request_id)).status).toBe('queued');
+  out.add('model');
+  await knowing.turn();
+  await knowing.stop();
+  expect(await rig.cases.get(record.request_id)).toMatchObject({
+    status: 'failed',
+    error: { code: 'model_not_found', message: expect.stringMatching(/^model was taken out; POST /) },
+  });
+  expect(await queue().has(record.request_id)).toBe(false);
+  expect(await repairs('taken_out')).toBe(1);
+});
