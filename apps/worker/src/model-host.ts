@@ -8,7 +8,6 @@ import type { Device } from '@remuda/core/devices/machine';
 import type { MachineWatch } from '@remuda/core/devices/machine-watch';
 import type { FleetGlance } from '@remuda/core/fleet/fleet-glance';
 import type { ModelSource } from '@remuda/core/harness/harness';
-import { RunnerProcess } from '@remuda/core/inference/runner-process';
 import type { Clock } from '@remuda/core/lifecycle/clock';
 import type { Service } from '@remuda/core/lifecycle/service';
 import type { DeploymentView } from '@remuda/core/models/deployment-view';
@@ -26,6 +25,7 @@ import type { WorkerConfig } from './config.js';
 import { consumerNeeds, mayServe, unattendedQueues } from './consumer-needs.js';
 import { Converger } from './converger.js';
 import { DeviceRules } from './device-rules.js';
+import { newDeviceRunner } from './device-runner.js';
 import { deviceStatus } from './device-status.js';
 import { Doorbell } from './doorbell.js';
 import { faultsOf } from './faulty-models.js';
@@ -212,20 +212,13 @@ export class ModelHost implements Service {
     });
   }
 
-  #newRunner({ device, device_class }: Device): RunnerProcess {
+  #newRunner(device: Device): ModelRunner {
     const { config, logger, observers } = this.#deps;
-    const log = logger.child({ device });
-    return new RunnerProcess({
-      device,
-      store: { url: config.redisUrl, keyspace: config.keyspace },
-      stopGraceMs: config.stopGraceMs,
-      environment: config.runnerEnvironment,
-      log: (level, fields, message) => log[level](fields, message),
-      onLost: (end) => {
-        log.warn({ ...end }, 'the runner was lost and is replaced');
-        observers.metrics.runnerRestarts.inc({ device_class, reason: end.reason });
-      },
-      onModelLost: (modelId, error) => this.#slots.at(modelId, device)?.lost(error),
+    return newDeviceRunner(device, {
+      config,
+      logger,
+      metrics: observers.metrics,
+      onModelLost: (modelId, error) => this.#slots.at(modelId, device.device)?.lost(error),
     });
   }
 
