@@ -119,7 +119,10 @@ function explained(error: unknown, request: FastifyRequest, limits: ServerDeps):
   if (code === 'FST_ERR_CTP_BODY_TOO_LARGE' || code === 'FST_REQ_FILE_TOO_LARGE') {
     const received = request.headers['content-length'] ?? 'more';
     const isJson = request.headers['content-type']?.startsWith('application/json');
-    const most = isJson ? limits.maxJsonBytes : limits.maxBodyBytes;
+    const most = Math.min(
+      isJson ? limits.maxJsonBytes : limits.maxBodyBytes,
+      request.routeOptions.bodyLimit ?? Number.POSITIVE_INFINITY,
+    );
     return new RemudaError(
       'payload_too_large',
       `expected ${isJson ? 'a JSON body' : 'a body'} of at most ${most} bytes, received ${received}`,

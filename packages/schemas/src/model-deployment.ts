@@ -4,6 +4,7 @@
  */
 import * as z from 'zod';
 import { ModelName } from './inference-request.js';
+import { LONGEST_RUN_MS } from './model.js';
 import { AliasName, LoadMode, VersionNumber, VersionPolicy, VersionRef } from './model-versions.js';
 
 /** When a canary is taken back by itself. */
@@ -47,7 +48,7 @@ export const TrafficSplit = z
       path: ['weights'],
     },
   )
-  .refine(({ stable, weights }) => stable in weights, {
+  .refine(({ stable, weights }) => Object.hasOwn(weights, stable), {
     error: 'a version that is among the weights',
     path: ['stable'],
   })
@@ -68,7 +69,7 @@ export const LiveSettings = z
   .strictObject({
     max_batch_size: z.int().min(1).max(65_536).optional(),
     max_queue_delay_ms: z.number().min(0).max(60_000).optional(),
-    timeout_ms: z.int().min(1).optional(),
+    timeout_ms: z.int().min(1).max(LONGEST_RUN_MS).optional(),
     latency_objective_ms: z.number().positive().max(600_000).nullable().optional(),
   })
   .meta({ id: 'LiveSettings' });

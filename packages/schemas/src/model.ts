@@ -8,6 +8,9 @@ export const DEVICE_CLASSES = ['cpu', 'cuda', 'tensorrt', 'webgpu', 'coreml', 'd
 export const DeviceClass = z.enum(DEVICE_CLASSES).describe('The class of a device; cuda:0 is of class cuda.');
 export type DeviceClass = z.infer<typeof DeviceClass>;
 
+/** Longest `timeout_ms` of a run: a day. Timers of Node end at once beyond 24.8 days. */
+export const LONGEST_RUN_MS = 86_400_000;
+
 export const PRECISIONS = ['fp32', 'fp16', 'int8'] as const;
 export const Precision = z.enum(PRECISIONS);
 export type Precision = z.infer<typeof Precision>;
@@ -118,6 +121,7 @@ export const HarnessConfig = z
     timeout_ms: z
       .int()
       .min(1)
+      .max(LONGEST_RUN_MS)
       .default(30_000)
       .describe('Longest time of one run; then the runner is replaced.'),
     affinity: z

@@ -46,7 +46,13 @@ const LONGEST_ACTOR = 200;
 
 const EDITED = json('The new desired state.', ModelEdited);
 
+/** What is wanted of a model is read by every process of the fleet at each change: it has to stay small. */
+const MOST_BODY_BYTES = 262_144;
+
 export function adminModelRoutes(app: App, deps: ServerDeps): void {
+  app.addHook('onRoute', (route) => {
+    if (route.url.startsWith('/v1/admin/')) route.bodyLimit = Math.min(MOST_BODY_BYTES, deps.maxJsonBytes);
+  });
   readRoutes(app, deps);
   registrationRoutes(app, deps);
   loadRoutes(app, deps);

@@ -13,7 +13,7 @@ import { callScript, type Redis } from '../store/redis.js';
 import { ParsedTexts } from './parsed-texts.js';
 
 const HISTORY_KEPT = 500;
-/** Edits are made by people: that many in a row lost to others means that something is wrong. */
+/** Edits are made by people: that many in a row lost to other processes means that something is wrong. */
 const MOST_TRIES = 20;
 
 export interface Edit {
@@ -40,6 +40,8 @@ export class Deployments {
   readonly #clock: Clock;
   readonly #deployments = new ParsedTexts(parseDeployment);
   readonly #serving = new ParsedTexts((text) => ServingState.parse(JSON.parse(text)));
+  /** The last edit of each model that is under way here: the next one waits for it, or they would undo each other. */
+  readonly #turns = new Map<string, Promise<unknown>>();
 
   constructor({ redis, keys, clock = systemClock }: DeploymentsOptions) {
     this.#redis = redis;
@@ -64,7 +66,19 @@ export class Deployments {
   }
 
   /** @throws what `change` throws, RemudaError internal */
-  async edit({ model, who, what, detail, change }: Edit): Promise<ModelDeployment> {
+  async edit(edit: Edit): Promise<ModelDeployment> {
+    const { model } = edit;
+    const before = this.#turns.get(model) ?? Promise.resolve();
+    const turn = before.catch(() => {}).then(() => this.#editNow(edit));
+    this.#turns.set(model, turn);
+    try {
+      return await turn;
+    } finally {
+      if (this.#turns.get(model) === turn) this.#turns.delete(model);
+    }
+  }
+
+  async #editNow({ model, who, what, detail, change }: Edit): Promise<ModelDeployment> {
     for (let tries = 0; tries < MOST_TRIES; tries++) {
       const current = await this.get(model);
       const at = new Date(this.#clock.now()).toISOString();

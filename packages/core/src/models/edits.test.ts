@@ -135,3 +135,17 @@ it('a shadow is a version or alias that is there', () => {
     path: 'version',
   });
 });
+
+describe('an alias called like what every object has', () => {
+  it('is not there before it is set', () => {
+    expect(() => edits.aliasRemoved('constructor')(state())).toThrow('m has no alias "constructor"');
+    expect(() => edits.loaded('constructor', VERSIONS)(state())).toThrow('m has no alias "constructor"');
+    expect(TrafficSplit.safeParse({ stable: 'constructor', weights: { 1: 100 } }).success).toBe(false);
+  });
+
+  it('is an alias like any other once it is', () => {
+    const set = edits.aliasSet('constructor', '2', VERSIONS)(state());
+    expect(edits.loaded('constructor', VERSIONS)(set).loads).toEqual({ 2: 'loaded' });
+    expect(edits.aliasRemoved('constructor')(set).aliases).toEqual({});
+  });
+});

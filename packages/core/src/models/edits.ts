@@ -88,8 +88,8 @@ export function aliasSet(alias: string, version: string, versions: readonly stri
 
 export function aliasRemoved(alias: string): Change {
   return (current) => {
-    const { [alias]: version, ...aliases } = current.aliases;
-    if (version === undefined) throw noSuchAlias(alias, current);
+    if (!Object.hasOwn(current.aliases, alias)) throw noSuchAlias(alias, current);
+    const { [alias]: _, ...aliases } = current.aliases;
     const user = userOf(alias, current);
     if (user) {
       refuse(
@@ -152,7 +152,7 @@ function newestOf(model: string, versions: readonly string[]): string {
 }
 
 function userOf(alias: string, { split, shadow }: ModelDeployment): string | undefined {
-  if (split && alias in split.weights) return 'split';
+  if (split && Object.hasOwn(split.weights, alias)) return 'split';
   return shadow?.version === alias ? 'shadow' : undefined;
 }
 

@@ -66,7 +66,7 @@ export function decideMoves(facts: MoveFacts): Move[] {
 
 function droppedRefs({ deployment, serving }: MoveFacts): Move[] {
   return Object.entries(serving?.refs ?? {})
-    .filter(([ref]) => ref !== DEFAULT_REF && deployment.aliases[ref] === undefined)
+    .filter(([ref]) => ref !== DEFAULT_REF && !Object.hasOwn(deployment.aliases, ref))
     .map(([ref, { version }]) => ({
       ref,
       from: version,

@@ -51,7 +51,9 @@ export function versionsOfPolicy(policy: VersionPolicy, versions: readonly strin
 
 /** The version that a number or alias is meant to be; undefined: there is no such alias. */
 export function resolveRef(ref: string, { aliases }: Pick<ModelDeployment, 'aliases'>): string | undefined {
-  return /^\d/.test(ref) ? ref : aliases[ref];
+  if (/^\d/.test(ref)) return ref;
+  // Every object answers for "constructor".
+  return Object.hasOwn(aliases, ref) ? aliases[ref] : undefined;
 }
 
 /** The version that a number or alias leads to at present; undefined: there is no such alias. */

@@ -27,14 +27,20 @@ export interface EntryParts {
 }
 
 export function entryOf(name: string, { local, published, named }: EntryParts): CatalogueEntry {
-  // A version that was taken out of the repository is not offered any more, though its signature is still stored.
-  const offered = local
-    ? local.versions.map(({ version }) => version)
-    : [...new Set([...published.keys(), ...named()])].filter((version) => version !== '');
-  const versions = offered.sort((a, b) => Number(a) - Number(b));
+  const versions = offeredOf({ local, published, named }).sort((a, b) => Number(a) - Number(b));
   // A new version takes traffic once a worker has it; before that the highest one that had been served does.
   const served = versions.findLast((version) => published.get(version)?.by === 'worker');
   return { name, local, published, versions, defaultVersion: served ?? local?.defaultVersion ?? null };
+}
+
+/**
+ * A version that was taken out of the repository is not offered any more, though its signature is still stored. Where
+ * model.yaml is faulty nothing says what lies there: what the workers have loaded goes on serving.
+ */
+function offeredOf({ local, published, named }: EntryParts): string[] {
+  if (local?.config) return local.versions.map(({ version }) => version);
+  const known = local ? named() : [...published.keys(), ...named()];
+  return [...new Set(known)].filter((version) => version !== '');
 }
 
 /** A file that is missing or faulty is trouble of this server, not of the request. */

@@ -294,3 +294,23 @@ describe('what is shown of a model', () => {
     expect(body).toMatchObject({ aliases: { stable: '1' }, default_version: '1', workers: 1 });
   });
 });
+
+describe('what comes all at once, or in one piece', () => {
+  it('edits of one model that come together are all made', async () => {
+    const names = Array.from({ length: 60 }, (_, i) => `many${i}`);
+    await Promise.all(names.map((name) => edited(send('PUT', `${ROWS}/aliases/${name}`, { version: '1' }))));
+    expect(Object.keys((await show()).deployment.aliases).sort()).toEqual(names.sort());
+  });
+
+  it('a body that is too large for what every process reads is refused', async () => {
+    const digests = Object.fromEntries(Array.from({ length: 5_000 }, (_, i) => [i + 1, 'a'.repeat(64)]));
+    const { status, body } = await send('PATCH', ROWS, { digests });
+    expect(status).toBe(413);
+    expect(body).toMatchObject({ detail: expect.stringContaining('at most 262144 bytes') });
+  });
+
+  it('a run can be given a day at most: timers end at once beyond 24.8', async () => {
+    const { status } = await send('PATCH', ROWS, { settings: { timeout_ms: 3_000_000_000 } });
+    expect(status).toBe(422);
+  });
+});

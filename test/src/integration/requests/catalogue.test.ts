@@ -167,3 +167,16 @@ it('routes nothing new to a worker that drains', async () => {
   expect(rig.cases.fleetView.liveClasses('model').size).toBe(0);
   await writer.stop();
 });
+
+it('what the workers have loaded goes on serving where model.yaml has become faulty, and the fault is told', async () => {
+  await publishSignature(rig.redis, rig.keys, signature({ model: 'local' }), config);
+  const writer = await worker(() => heartbeat([{ digest: 'digest-1' }]));
+  await rig.cases.fleetView.refresh();
+  writeFileSync(join(folder, 'local', 'model.yaml'), 'harness: onnx\nmax_batch_sise: 3\n');
+  await until('the fault is seen', async () => {
+    return (await rig.cases.model('local')).problems.some((problem) => problem.includes('max_batch_sise'));
+  });
+  const { record } = await rig.cases.submit(submission({ model: 'local' }));
+  expect(record.version).toBe('1');
+  await writer.stop();
+});
