@@ -4,9 +4,10 @@
  * waits for another's load. Turns come when the desired state changes, when a slot has settled, and every few seconds
  * for what changes on disk.
  */
-import { affinityRules } from '@remuda/core/devices/affinity-rules';
+import { affinityRules, classOf } from '@remuda/core/devices/affinity-rules';
 import type { DeviceFacts, Placements } from '@remuda/core/devices/fits-device';
-import { placeModel } from '@remuda/core/devices/fits-device';
+import { meansDevice, placeModel } from '@remuda/core/devices/fits-device';
+import type { FleetView } from '@remuda/core/fleet/fleet-view';
 import { Repeat } from '@remuda/core/fleet/repeat';
 import type { Clock } from '@remuda/core/lifecycle/clock';
 import type { Service } from '@remuda/core/lifecycle/service';
@@ -26,6 +27,7 @@ export interface ConvergerOptions {
   deployments: Pick<DeploymentView, 'deployments' | 'revision' | 'of' | 'serving'>;
   slots: SlotTable;
   devices: readonly HostedDevice[];
+  fleet: Pick<FleetView, 'catchUp' | 'loadedBy' | 'ageMs'>;
   /** The devices as last probed; the same object until they are probed again. */
   deviceFacts(): readonly DeviceFacts[];
   /** Models to serve; empty: all. */
@@ -233,10 +235,7 @@ export class Converger implements Service {
   /** A slot that the plan does not speak of: its files are gone or not whole, or its device is not meant any more. */
   #without(model: Planned, version: string, plan: readonly PlannedVersion[]): SlotAim {
     const planned = plan.find((one) => one.version === version);
-    if (planned) {
-      const reason = 'the rules of the model do not allow this device';
-      return { ...NOTHING_WANTED, want: 'off', reason };
-    }
+    if (planned) return this.#withoutPlace(model, version, planned);
     const problem = model.problems.find((one) => one.version === version)?.message;
     return this.#withoutFiles(
       model.name,
@@ -244,6 +243,40 @@ export class Converger implements Service {
       problem ?? `the files of version ${version} are gone`,
       problem !== undefined,
     );
+  }
+
+  /** Its rules have left this device: it serves until the version is ready where they lead, if it ever is. */
+  #withoutPlace(model: Planned, version: string, { want }: PlannedVersion): SlotAim {
+    const { slots } = this.#options;
+    const reason = 'the rules of the model do not allow this device';
+    const serves = slots.of(model.name).some((slot) => slot.version === version && slot.served);
+    if (want === 'off' || !serves || this.#isReadyWhereMeant(model, version)) {
+      return { ...NOTHING_WANTED, want: 'off', reason };
+    }
+    return {
+      ...NOTHING_WANTED,
+      want: 'on_demand',
+      reason,
+      problem: `${reason}, and no other has version ${version} ready`,
+    };
+  }
+
+  /** As the fleet was a turn ago; an older view says nothing. */
+  #isReadyWhereMeant({ name, config }: Planned, version: string): boolean {
+    const { fleet, everyMs = EVERY_MS } = this.#options;
+    const isFresh = fleet.ageMs < 3 * everyMs;
+    const rules = affinityRules(config);
+    const ready = fleet
+      .loadedBy(name)
+      .some(
+        ({ worker, loaded: { device, state, version: loaded } }) =>
+          worker.state !== 'draining' &&
+          state === 'ready' &&
+          loaded === version &&
+          rules.some((rule) => meansDevice(rule, { device, device_class: classOf(device) })),
+      );
+    void fleet.catchUp();
+    return isFresh && ready;
   }
 
   /** What serves goes on serving; what nobody asks for goes after a while. */

@@ -90,6 +90,7 @@ export class ModelHost implements Service {
     this.#deps = deps;
     this.#rules = new DeviceRules(deps.machine);
     this.#devices = deps.machine.machine.devices.map((device) => this.#newDevice(device));
+    this.#tellUnusedBudgets();
     this.#slots = new SlotTable(this.#slotDeps());
     this.#consumers = this.#newConsumers();
     this.#fetched = new FetchedModels({
@@ -202,6 +203,16 @@ export class ModelHost implements Service {
     logger.warn({ close_ms: CLOSE_MS }, 'queues were left without an answer of Redis');
   }
 
+  #tellUnusedBudgets(): void {
+    const known = this.#devices.map(({ device }) => device);
+    const unused = [...this.#deps.config.memoryBudgets.keys()].filter((device) => !known.includes(device));
+    if (unused.length === 0) return;
+    this.#deps.logger.warn(
+      { unused, known },
+      'REMUDA_WORKER_MEMORY_BUDGET names devices that this worker does not serve on',
+    );
+  }
+
   #newDevice(device: Device): HostedDevice {
     const { config, newRunner } = this.#deps;
     return new HostedDevice({
@@ -269,6 +280,7 @@ export class ModelHost implements Service {
       deployments,
       slots: this.#slots,
       devices: this.#devices,
+      fleet: this.#deps.fleet,
       deviceFacts: () => this.#rules.facts,
       models: config.models,
       mostInstances: config.instances,

@@ -115,6 +115,7 @@ describe('an edit', () => {
 
   it.each([
     [['split', 'add', '2=10'], /Say with --stable/],
+    [['split', 'add', '2=10', '2=20', '--stable', '1'], /Give each version one share/],
     [['split', 'add', '2:10', '--stable', '1'], /"2:10" is no share/],
     [['split', 'add'], /Give shares such as 2=10, or --end/],
     [['alias', 'add', 'canary'], /Give the version/],

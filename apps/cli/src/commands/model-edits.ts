@@ -46,7 +46,9 @@ export function splitEdit(model: string, shares: readonly string[], options: Spl
   if (end === shares.length > 0) throw usageError('Give shares such as 2=10, or --end.');
   if (end) return { method: 'DELETE', path };
   if (stable === undefined) throw usageError('Say with --stable which version the others are compared with.');
-  const weights = Object.fromEntries(shares.map(shareOf));
+  const pairs = shares.map(shareOf);
+  const weights = Object.fromEntries(pairs);
+  if (Object.keys(weights).length < pairs.length) throw usageError('Give each version one share.');
   const given = Object.values(weights).reduce((sum, weight) => sum + weight, 0);
   const body = {
     stable,

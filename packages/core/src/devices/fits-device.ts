@@ -44,7 +44,10 @@ export function factsOf(machine: Machine): (Device & DeviceFacts)[] {
 }
 
 /** Whether the rule speaks of this device at all: its class, or this very one. */
-export function meansDevice({ device }: Pick<AffinityRule, 'device'>, facts: DeviceFacts): boolean {
+export function meansDevice(
+  { device }: Pick<AffinityRule, 'device'>,
+  facts: Pick<DeviceFacts, 'device' | 'device_class'>,
+): boolean {
   // A device without a number is the first and only one of its class.
   return device === facts.device || device === facts.device_class || device === `${facts.device}:0`;
 }

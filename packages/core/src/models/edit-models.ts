@@ -23,7 +23,8 @@ import type { DeploymentView } from './deployment-view.js';
 import { type AdminViewDeps, describeAdminModel, summariseAdminModels } from './describe-admin-models.js';
 import * as edits from './edits.js';
 import { givenSource, shownSource } from './given-source.js';
-import { resolveRef } from './target-refs.js';
+import { resolveRef, versionsOfPolicy } from './target-refs.js';
+import { mayLoad } from './version-availability.js';
 
 export interface ModelAdminDeps extends AdminViewDeps {
   catalogue: AdminViewDeps['catalogue'] &
@@ -83,8 +84,14 @@ export class ModelAdmin {
   }
 
   async update(model: string, patch: ModelPatch, who: string): Promise<ModelEdited> {
-    await this.#deps.catalogue.entry(model);
-    return this.#edit(model, { who, what: 'changed', detail: patch }, edits.patched(patch));
+    const versions = await this.#versions(model);
+    const edited = await this.#edit(
+      model,
+      { who, what: 'changed', detail: patch },
+      edits.patched(patch),
+      keptNone(patch.version_policy, versions, model),
+    );
+    return { ...edited, notices: [...edited.notices, ...this.#offNotices(edited.deployment, versions)] };
   }
 
   async unregister(model: string, who: string): Promise<ModelEdited> {
@@ -111,15 +118,7 @@ export class ModelAdmin {
       { who, what: 'unloaded', detail: { version } },
       edits.unloaded(version, versions),
     );
-    const isOff = versions.every((one) => deployment.loads[one] === 'unloaded');
-    return {
-      deployment,
-      notices: isOff
-        ? [
-            `no version of ${model} may be loaded now: requests for it are refused, unless its model.yaml names a fallback_model`,
-          ]
-        : [],
-    };
+    return { deployment, notices: this.#offNotices(deployment, versions) };
   }
 
   async setAlias(model: string, alias: string, version: string, who: string): Promise<ModelEdited> {
@@ -171,6 +170,17 @@ export class ModelAdmin {
   async scale(model: string, instances: number | null, who: string): Promise<ModelEdited> {
     await this.#deps.catalogue.entry(model);
     return this.#edit(model, { who, what: 'scaled', detail: { instances } }, edits.scaled(instances));
+  }
+
+  /** Where an edit has left nothing that may serve. */
+  #offNotices(deployment: ModelDeployment, versions: readonly string[]): string[] {
+    const { catalogue } = this.#deps;
+    const entry = catalogue.at(deployment.model);
+    const mode = (entry && catalogue.configOf(entry)?.load_mode) ?? 'eager';
+    if (versions.some((version) => mayLoad(version, deployment, mode))) return [];
+    return [
+      `no version of ${deployment.model} may be loaded now: requests for it are refused, unless its model.yaml names a fallback_model`,
+    ];
   }
 
   async #edit(
@@ -254,4 +264,15 @@ export class ModelAdmin {
     if (version === undefined) return undefined;
     return this.#deps.catalogue.signatureOf(deployment.model, version).catch(() => undefined);
   }
+}
+
+function keptNone(
+  policy: ModelPatch['version_policy'],
+  versions: readonly string[],
+  model: string,
+): string[] {
+  if (policy == null || versionsOfPolicy(policy, versions).length > 0) return [];
+  return [
+    `the version_policy keeps none of the versions of ${model} that are there: ${versions.join(', ') || 'none'}`,
+  ];
 }

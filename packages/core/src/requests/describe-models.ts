@@ -78,7 +78,8 @@ export function problemsOf(
     fleet: Pick<FleetView, 'workers'>;
   },
 ): string[] {
-  const config = catalogue.configOf(entry);
+  // The rules that are wanted now; what was loaded by other ones may still serve.
+  const config = entry.local?.config ?? catalogue.configOf(entry);
   const fallback = resolver.fallbackProblem(entry.name);
   return [
     ...catalogue.problemsOf(entry),

@@ -314,3 +314,17 @@ describe('what comes all at once, or in one piece', () => {
     expect(status).toBe(422);
   });
 });
+
+describe('an edit that leaves little to serve', () => {
+  it('is told when no version may be loaded any more', async () => {
+    const { notices } = await edited(send('PATCH', ROWS, { load_mode: 'explicit' }));
+    expect(notices).toEqual([expect.stringContaining('no version of rows may be loaded now')]);
+  });
+
+  it('is told when the policy names no version that is there', async () => {
+    const { notices } = await edited(send('PATCH', ROWS, { version_policy: { only: ['77'] } }));
+    expect(notices).toEqual([
+      'the version_policy keeps none of the versions of rows that are there: 1, 2, 3',
+    ]);
+  });
+});

@@ -74,6 +74,22 @@ describe('a worker', () => {
     expect(state.reason).toMatch(/m\/model.yaml:2: max_batch: unknown key; did you mean/);
   });
 
+  it('serves on where the rules of its model have gone to a device that nobody has, and says so', async () => {
+    fleet = new LightFleet(modelFiles('m', [1]));
+    const { id, runner } = await fleet.addWorker();
+    const other = await fleet.addWorker();
+    fleet.write(fleet.models, { 'm/model.yaml': 'harness: onnx\naffinity: [cuda]\n' });
+    await fleet.edit('m', (now) => now);
+    for (const worker of [id, other.id]) {
+      const state = await fleet.until(worker, ['m', '1'], ({ reason }) => reason !== null);
+      expect(state).toMatchObject({
+        state: 'ready',
+        reason: expect.stringContaining('no other has version 1 ready'),
+      });
+    }
+    expect([...runner.loaded.keys()]).toEqual(['m@1']);
+  });
+
   it('does not load files that are not those that were registered', async () => {
     fleet = new LightFleet(modelFiles('m', [1]));
     await fleet.edit('m', (now) => ({ ...now, digests: { 1: 'f'.repeat(64) } }));
