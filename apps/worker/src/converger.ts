@@ -4,10 +4,9 @@
  * waits for another's load. Turns come when the desired state changes, when a slot has settled, and every few seconds
  * for what changes on disk.
  */
-import { affinityRules, classOf } from '@remuda/core/devices/affinity-rules';
+import { affinityRules } from '@remuda/core/devices/affinity-rules';
 import type { DeviceFacts, Placements } from '@remuda/core/devices/fits-device';
-import { meansDevice, placeModel } from '@remuda/core/devices/fits-device';
-import type { FleetView } from '@remuda/core/fleet/fleet-view';
+import { placeModel } from '@remuda/core/devices/fits-device';
 import { Repeat } from '@remuda/core/fleet/repeat';
 import type { Clock } from '@remuda/core/lifecycle/clock';
 import type { Service } from '@remuda/core/lifecycle/service';
@@ -16,7 +15,7 @@ import { effectiveConfig } from '@remuda/core/models/effective-config';
 import { type PlannedVersion, planVersions, retiringRefs } from '@remuda/core/models/version-plan';
 import type { Logger } from '@remuda/core/observability/logger';
 import { type RepositoryModel, toModelSource } from '@remuda/core/repository/manifests';
-import type { AffinityRule, HarnessConfig } from '@remuda/schemas';
+import type { AffinityRule, HarnessConfig, WorkerHeartbeat } from '@remuda/schemas';
 import type { HostedDevice } from './hosted-device.js';
 import { NOTHING_WANTED, type SlotAim } from './slot-aim.js';
 import type { SlotTable } from './slot-table.js';
@@ -27,7 +26,8 @@ export interface ConvergerOptions {
   deployments: Pick<DeploymentView, 'deployments' | 'revision' | 'of' | 'serving'>;
   slots: SlotTable;
   devices: readonly HostedDevice[];
-  fleet: Pick<FleetView, 'catchUp' | 'loadedBy' | 'ageMs'>;
+  /** All live workers. Does not reject. */
+  fleet(): Promise<readonly WorkerHeartbeat[]>;
   /** The devices as last probed; the same object until they are probed again. */
   deviceFacts(): readonly DeviceFacts[];
   /** Models to serve; empty: all. */
@@ -59,6 +59,10 @@ export class Converger implements Service {
   #look = false;
   #stopped = false;
   #revision = 0;
+  #fleetSeen: { workers: readonly WorkerHeartbeat[]; at: number } = {
+    workers: [],
+    at: Number.NEGATIVE_INFINITY,
+  };
 
   constructor(options: ConvergerOptions) {
     const { clock, everyMs = EVERY_MS } = options;
@@ -261,22 +265,14 @@ export class Converger implements Service {
     };
   }
 
-  /** As the fleet was a turn ago; an older view says nothing. */
+  /** As the fleet was a turn ago: a turn waits for nobody. What is older says nothing. */
   #isReadyWhereMeant({ name, config }: Planned, version: string): boolean {
-    const { fleet, everyMs = EVERY_MS } = this.#options;
-    const isFresh = fleet.ageMs < 3 * everyMs;
-    const rules = affinityRules(config);
-    const ready = fleet
-      .loadedBy(name)
-      .some(
-        ({ worker, loaded: { device, state, version: loaded } }) =>
-          worker.state !== 'draining' &&
-          state === 'ready' &&
-          loaded === version &&
-          rules.some((rule) => meansDevice(rule, { device, device_class: classOf(device) })),
-      );
-    void fleet.catchUp();
-    return isFresh && ready;
+    const { fleet, clock, everyMs = EVERY_MS } = this.#options;
+    const { workers, at } = this.#fleetSeen;
+    void fleet().then((now) => {
+      this.#fleetSeen = { workers: now, at: clock.now() };
+    });
+    return clock.now() - at < 3 * everyMs && readyByRules({ model: name, version, config, workers });
   }
 
   /** What serves goes on serving; what nobody asks for goes after a while. */

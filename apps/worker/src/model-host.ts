@@ -280,7 +280,7 @@ export class ModelHost implements Service {
       deployments,
       slots: this.#slots,
       devices: this.#devices,
-      fleet: this.#deps.fleet,
+      fleet: async () => this.#fleet(),
       deviceFacts: () => this.#rules.facts,
       models: config.models,
       mostInstances: config.instances,

@@ -111,6 +111,25 @@ describe('a runner that dies', () => {
     expect(ends.filter((end) => end.kind === 'written' && end.ok)).toHaveLength(31);
   });
 
+  it('by copies of a shadow is not searched for the guilty one: they end, and only the others run again', async () => {
+    const { batches, runs, failures } = setup((members, order) => {
+      if (members.includes('shadow.b')) throw lost(order, {}, 'timed_out');
+      return members.map(() => written);
+    });
+    const ends = await batches.run(orderOf('shadow.a', 'c', 'shadow.b', 'd'));
+    expect(failures.map((failure) => failure.requestId)).toEqual(['shadow.a', 'shadow.b']);
+    expect(ends).toMatchObject([
+      { code: 'run_timeout' },
+      { ok: true },
+      { code: 'run_timeout' },
+      { ok: true },
+    ]);
+    expect(runs).toEqual([['shadow.a', 'c', 'shadow.b', 'd'], ['c'], ['d']]);
+    runs.length = 0;
+    await batches.run(orderOf('shadow.a', 'shadow.b'));
+    expect(runs).toEqual([['shadow.a', 'shadow.b']]);
+  });
+
   it('once, by a kill from outside, costs nobody anything: a single unit is tried again', async () => {
     let deaths = 0;
     const { batches, failures } = setup((members, order) => {

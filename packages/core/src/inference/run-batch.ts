@@ -10,6 +10,7 @@
  */
 import { encodeFrame, type ItemError, type TerminalStatus } from '@remuda/schemas';
 import { itemError, toItemError } from '../errors.js';
+import { isShadowId } from '../models/shadow-id.js';
 import type { OutcomeExtras, UnitWrite, WriteVerdict } from '../store/outcome.js';
 import { type BatchOrder, type BatchReport, RunnerLostError } from './runner-life.js';
 import type { BatchUnit } from './runner-protocol.js';
@@ -72,11 +73,28 @@ export class BatchRunner {
    * does not yet tell a poisonous input from a kill from outside. A time-out tells.
    */
   async #afterLoss(order: BatchOrder, loss: RunnerLostError): Promise<UnitEnd[]> {
+    const copies = order.units.filter(({ requestId }) => isShadowId(requestId));
+    if (copies.length > 0) return this.#withoutCopies(order, copies, loss);
     this.#deps.onBisect?.(order, lossError(loss));
     const certain = loss.suspect && loss.suspects === 1;
     if (order.units.length > 1 && certain) return this.#halves(order, (half) => this.#runAlone(half));
     if (certain && loss.reason === 'timed_out') return this.#fail(order.units, lossError(loss));
     return this.#runAlone(again(order, this.#deps));
+  }
+
+  /** Nobody waits for the copies of a shadow: they end here, or the search would hold up all that do not crash. */
+  async #withoutCopies(
+    order: BatchOrder,
+    copies: readonly BatchUnit[],
+    loss: RunnerLostError,
+  ): Promise<UnitEnd[]> {
+    const units = order.units.filter((unit) => !copies.includes(unit));
+    const ended = await this.#fail(copies, lossError(loss));
+    const others = units.length === 0 ? [] : await this.#afterLoss({ ...order, units }, loss);
+    const ends = new Map<BatchUnit, UnitEnd | undefined>();
+    for (const [i, unit] of copies.entries()) ends.set(unit, ended[i]);
+    for (const [i, unit] of units.entries()) ends.set(unit, others[i]);
+    return order.units.map((unit) => ends.get(unit) as UnitEnd);
   }
 
   /** Runs with nothing else in the runner, so that its death has one cause. */

@@ -1,6 +1,13 @@
 /** Whether another live worker serves a version, or would load it for a request. Pure; read from heartbeats. */
-import type { DeviceClass, LoadedModel, ModelDeployment, WorkerHeartbeat } from '@remuda/schemas';
-import { classOf } from '../devices/affinity-rules.js';
+import type {
+  DeviceClass,
+  HarnessConfig,
+  LoadedModel,
+  ModelDeployment,
+  WorkerHeartbeat,
+} from '@remuda/schemas';
+import { affinityRules, classOf } from '../devices/affinity-rules.js';
+import { meansDevice } from '../devices/fits-device.js';
 
 export interface ElsewhereFacts {
   /** Who asks. */
@@ -52,6 +59,28 @@ export function modelServedElsewhere({
           entry.model === model && classOf(entry.device) === deviceClass && HAS_IT.includes(entry.state),
       ),
   );
+}
+
+/** Whether a live worker has the version ready on a device that the rules of its model speak of. */
+export function readyByRules({
+  model,
+  version,
+  config,
+  workers,
+}: Pick<ElsewhereFacts, 'model' | 'version' | 'workers'> & {
+  config: Pick<HarnessConfig, 'affinity' | 'device'>;
+}): boolean {
+  const rules = affinityRules(config);
+  return workers
+    .filter(({ state }) => state !== 'draining')
+    .flatMap(({ models }) => models)
+    .some(
+      ({ device, ...entry }) =>
+        entry.model === model &&
+        entry.version === version &&
+        entry.state === 'ready' &&
+        rules.some((rule) => meansDevice(rule, { device, device_class: classOf(device) })),
+    );
 }
 
 function isLoadable(entry: LoadedModel, { deployment, version }: ElsewhereFacts): boolean {
