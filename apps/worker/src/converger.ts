@@ -12,6 +12,7 @@ import type { Clock } from '@remuda/core/lifecycle/clock';
 import type { Service } from '@remuda/core/lifecycle/service';
 import type { DeploymentView } from '@remuda/core/models/deployment-view';
 import { effectiveConfig } from '@remuda/core/models/effective-config';
+import { readyByRules } from '@remuda/core/models/served-elsewhere';
 import { type PlannedVersion, planVersions, retiringRefs } from '@remuda/core/models/version-plan';
 import type { Logger } from '@remuda/core/observability/logger';
 import { type RepositoryModel, toModelSource } from '@remuda/core/repository/manifests';

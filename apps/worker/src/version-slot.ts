@@ -85,7 +85,9 @@ export class VersionSlot {
   get isSteady(): boolean {
     if (this.#operation || this.#failure) return false;
     const goesWhenUnused = this.served !== undefined && this.#aim.want === 'idle';
-    return !goesWhenUnused && this.#nextStep().do === 'nothing';
+    // What the rules have left goes when others serve it.
+    const goesByFleet = this.served !== undefined && this.#aim.source === null;
+    return !goesWhenUnused && !goesByFleet && this.#nextStep().do === 'nothing';
   }
 
   get isPinned(): boolean {

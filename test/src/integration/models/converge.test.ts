@@ -1,4 +1,5 @@
 /** Workers follow the desired state: what they load, keep, change and unload, and what they say of it. */
+import { join } from 'node:path';
 import { ModelLoadError } from '@remuda/core/errors';
 import { afterEach, describe, expect, it } from 'vitest';
 import { LightFleet, modelFiles } from '../../support/light-fleet.js';
@@ -6,6 +7,7 @@ import { LightFleet, modelFiles } from '../../support/light-fleet.js';
 let fleet: LightFleet;
 afterEach(() => fleet.stop());
 
+const GPU = { device: 'cuda:0', device_class: 'cuda', description: 'a GPU' };
 const ready = ({ state }: { state: string }) => state === 'ready';
 const unloaded = ({ state }: { state: string }) => state === 'unloaded';
 const failed = ({ state }: { state: string }) => state === 'failed';
@@ -88,6 +90,14 @@ describe('a worker', () => {
       });
     }
     expect([...runner.loaded.keys()]).toEqual(['m@1']);
+    const machine = { cpu: null, cores: 1, memory_bytes: 1, devices: [GPU] };
+    fleet.write(fleet.models, { '.machine.json': JSON.stringify(machine) });
+    await fleet.addWorker({
+      id: 'gpu',
+      env: { REMUDA_WORKER_PROBE: join(fleet.models, '.machine.json') },
+    });
+    await fleet.until('gpu', ['m', '1'], ready);
+    await expect.poll(() => [...runner.loaded.keys()], { timeout: 20_000 }).toEqual([]);
   });
 
   it('does not load files that are not those that were registered', async () => {
