@@ -42,7 +42,7 @@ function show(edited: ModelEdited, { json }: ApiOptions, terminal: Terminal): nu
   if (json) printJson(terminal, edited);
   else
     terminal.out(
-      `${model} is wanted so from revision ${revision}; \`remuda models status ${model}\` shows the way there`,
+      `${model} revision ${revision} is written; \`remuda models status ${model}\` says how far the fleet is`,
     );
   return EXIT.ok;
 }

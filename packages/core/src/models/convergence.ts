@@ -23,6 +23,7 @@ export function convergenceOf(facts: ConvergenceFacts): Convergence {
       isBehind(worker, facts) ? [`${worker.worker_id} takes in the change`] : [],
     ),
     ...workers.flatMap((worker) => workOf(worker, facts)),
+    ...(failed.length === 0 ? unfetchedOf(facts) : []),
     ...missingOf(facts),
     ...movesOf(facts),
   ];
@@ -44,12 +45,21 @@ function workOf({ worker_id }: WorkerHeartbeat, facts: ConvergenceFacts): string
   const own = facts.copies.filter(({ worker }) => worker.worker_id === worker_id);
   const plan = planVersions({ ...facts, loaded: loadedOf(own) });
   return own.flatMap(({ loaded: { version, state, device } }) => {
-    if (UNDER_WAY.has(state)) return [`${worker_id}: ${version} on ${device} is ${state}`];
+    if (UNDER_WAY.has(state))
+      return [
+        `${worker_id}: ${version === '' ? 'it is being fetched' : `${version} on ${device} is ${state}`}`,
+      ];
     const want = plan.find((planned) => planned.version === version)?.want;
     return want === 'off' && state === 'ready'
       ? [`${worker_id}: ${version} on ${device} is to be unloaded`]
       : [];
   });
+}
+
+/** Before its files have come from elsewhere nobody knows which versions it has: that is no state to be content with. */
+function unfetchedOf({ deployment, versions }: ConvergenceFacts): string[] {
+  if (deployment.source === null || !deployment.registered || versions.length > 0) return [];
+  return ['no worker has fetched it from its source'];
 }
 
 /** Versions that should be loaded and are so nowhere, though no worker says that it failed. */

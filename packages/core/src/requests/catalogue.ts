@@ -145,16 +145,19 @@ export class Catalogue implements Service {
     for (const { worker, loaded } of this.#options.fleet.loadedBy(name)) {
       if (loaded.state !== 'failed') continue;
       problems.push(
-        `${name}@${loaded.version} on worker ${worker.worker_id}: ${loaded.reason ?? 'failed to load'}`,
+        `${loaded.version === '' ? name : `${name}@${loaded.version}`} on worker ${worker.worker_id}: ${loaded.reason ?? 'failed to load'}`,
       );
     }
     return problems;
   }
 
-  configOf({ local, published, defaultVersion }: CatalogueEntry): HarnessConfig | null {
-    return (
-      (defaultVersion === null ? undefined : published.get(defaultVersion)?.config) ?? local?.config ?? null
-    );
+  /** As the workers that serve it have it; where none does, model.yaml may have changed since they did. */
+  configOf({ name, local, published, defaultVersion }: CatalogueEntry): HarnessConfig | null {
+    const told = defaultVersion === null ? undefined : published.get(defaultVersion)?.config;
+    const isServed = this.#options.fleet
+      .loadedBy(name)
+      .some(({ loaded }) => loaded.version === defaultVersion && loaded.state === 'ready');
+    return (isServed ? (told ?? local?.config) : (local?.config ?? told)) ?? null;
   }
 
   /** Takes in a changed desired state at once. */
