@@ -84,3 +84,11 @@ it('waits for a model that no worker has fetched yet, until one says why it cann
     failed: ['w1: corrupt'],
   });
 });
+
+it('says what a worker has to say about a version that it should load and does not', () => {
+  const unloaded = copy('2', 'unloaded');
+  unloaded.loaded.reason = 'no room at present; the first request loads it';
+  expect(convergenceOf(facts({ copies: [unloaded] })).waiting_for).toEqual([
+    'no worker has begun to load 2: w1 says "no room at present; the first request loads it"',
+  ]);
+});

@@ -64,15 +64,15 @@ function unfetchedOf({ deployment, versions }: ConvergenceFacts): string[] {
 
 /** Versions that should be loaded and are so nowhere, though no worker says that it failed. */
 function missingOf(facts: ConvergenceFacts): string[] {
-  const { copies } = facts;
-  const missing = plannedVersions(facts).filter(({ version, want }) => {
-    if (want !== 'load') return false;
-    const states = copies
-      .filter(({ loaded }) => loaded.version === version)
-      .map(({ loaded }) => loaded.state);
-    return !states.some((state) => HELD.has(state) || state === 'failed');
+  return plannedVersions(facts).flatMap(({ version, want }) => {
+    if (want !== 'load') return [];
+    const copies = facts.copies.filter(({ loaded }) => loaded.version === version);
+    if (copies.some(({ loaded: { state } }) => HELD.has(state) || state === 'failed')) return [];
+    // What a worker says that has taken in the change: no room, say.
+    const told = copies.find(({ worker, loaded }) => loaded.reason && !isBehind(worker, facts));
+    const why = told ? `: ${told.worker.worker_id} says "${told.loaded.reason}"` : '';
+    return [`no worker has begun to load ${version}${why}`];
   });
-  return missing.map(({ version }) => `no worker has begun to load ${version}`);
 }
 
 /** References that do not lead yet where they should, unless what they should lead to has failed everywhere. */
