@@ -11,7 +11,6 @@ import { Deployments, type Edit } from '@remuda/core/models/deployments';
 import { createLogger } from '@remuda/core/observability/logger';
 import { JobQueues } from '@remuda/core/queue/job-queue';
 import { queueName, queuePrefix } from '@remuda/core/queue/partitions';
-import { fieldOf, type Published } from '@remuda/core/requests/published-signatures';
 import { Keys } from '@remuda/core/store/keys';
 import { closeRedis, connectRedis, type Redis } from '@remuda/core/store/redis';
 import { type Acceptance, RequestStore } from '@remuda/core/store/request-store';
@@ -113,12 +112,6 @@ export class LightFleet {
 
   fleet(): Promise<WorkerHeartbeat[]> {
     return readFleet(this.redis, this.keys);
-  }
-
-  /** What APIs know of a version, whoever has published it. */
-  async published(model: string, version: string): Promise<Published | null> {
-    const text = await this.redis.hget(this.keys.signatures(), fieldOf(model, version));
-    return text === null ? null : JSON.parse(text);
   }
 
   /** What a worker says of a version. */

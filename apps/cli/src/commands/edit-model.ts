@@ -56,7 +56,7 @@ async function converged(
   terminal: Terminal,
 ): Promise<AdminModel> {
   const until = performance.now() + seconds * 1_000;
-  return withProgress(terminal, `the fleet serves ${model} as wanted`, async (say) => {
+  return withProgress(terminal, `waiting for the fleet to follow with ${model}`, async (say) => {
     for (;;) {
       const state = await api.adminModel(model);
       const isNew = state.deployment.revision >= deployment.revision;

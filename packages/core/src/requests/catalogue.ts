@@ -151,13 +151,10 @@ export class Catalogue implements Service {
     return problems;
   }
 
-  /** As the workers that serve it have it; where none does, model.yaml may have changed since they did. */
-  configOf({ name, local, published, defaultVersion }: CatalogueEntry): HarnessConfig | null {
-    const told = defaultVersion === null ? undefined : published.get(defaultVersion)?.config;
-    const isServed = this.#options.fleet
-      .loadedBy(name)
-      .some(({ loaded }) => loaded.version === defaultVersion && loaded.state === 'ready');
-    return (isServed ? (told ?? local?.config) : (local?.config ?? told)) ?? null;
+  configOf({ local, published, defaultVersion }: CatalogueEntry): HarnessConfig | null {
+    return (
+      (defaultVersion === null ? undefined : published.get(defaultVersion)?.config) ?? local?.config ?? null
+    );
   }
 
   /** Takes in a changed desired state at once. */

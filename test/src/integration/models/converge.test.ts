@@ -44,8 +44,6 @@ describe('a worker', () => {
     await fleet.edit('m', (now) => ({ ...now, instances: 3, settings: { max_batch_size: 2 } }));
     await fleet.until(id, ['m', '1'], ({ instances }) => instances === 3);
     expect(runner.loaded.get('m@1')).toBe(first);
-    // What APIs go by.
-    expect(await fleet.published('m', '1')).toMatchObject({ config: { instances: 3, max_batch_size: 2 } });
     fleet.write(fleet.models, { 'm/model.yaml': 'harness: onnx\nintra_op_threads: 2\n' });
     await fleet.edit('m', (now) => now);
     await fleet.until(id, ['m', '1'], () => runner.loaded.get('m@1') !== first);
