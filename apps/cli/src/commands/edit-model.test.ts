@@ -117,7 +117,6 @@ describe('an edit', () => {
     [['split', 'add', '2=10'], /Say with --stable/],
     [['split', 'add', '2=10', '2=20', '--stable', '1'], /Give each version one share/],
     [['split', 'add', '2:10', '--stable', '1'], /"2:10" is no share/],
-    [['split', 'add', '2=10', '2=20', '--stable', '1'], /"2" has two shares/],
     [['split', 'add'], /Give shares such as 2=10, or --end/],
     [['alias', 'add', 'canary'], /Give the version/],
     [['shadow', 'add', '2', '--sample', '2'], /a number from 0 to 1/],
