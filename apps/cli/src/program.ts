@@ -55,11 +55,17 @@ function report(error: unknown, terminal: Terminal): number {
 /** Subcommands have settings of their own, made from those of the program when they are added. */
 function writeThrough(program: Command, terminal: Terminal): void {
   for (const command of withSubcommands(program)) {
+    // After a wrong option, what helps is the page of the command that it was given to.
+    command.showHelpAfterError(`(${fullName(command)} --help shows what there is)`);
     command.exitOverride().configureOutput({
       writeOut: (text) => terminal.out(text.trimEnd()),
       writeErr: (text) => terminal.note(text.trimEnd()),
     });
   }
+}
+
+function fullName(command: Command): string {
+  return command.parent ? `${fullName(command.parent)} ${command.name()}` : command.name();
 }
 
 function withSubcommands(command: Command): Command[] {
@@ -72,7 +78,6 @@ function buildProgram(choose: (run: Run) => void): Command {
     .version(VERSION)
     // Options behind the name of a command are its own: --version of `models profile`, --json of any below `models`.
     .enablePositionalOptions()
-    .showHelpAfterError('(remuda --help shows what there is)')
     .addHelpText('after', `\n${EXIT_HELP}`);
   addUp(program, choose);
   addSubmit(program, choose);

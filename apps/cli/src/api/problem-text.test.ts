@@ -39,4 +39,17 @@ describe('a problem as text', () => {
       '  the same call may succeed later',
     ]);
   });
+
+  it('has the near names once, where the detail has them already', () => {
+    const detail = 'there is no model "ad"; did you mean add?';
+    const text = problemText({
+      ...problem,
+      code: 'model_not_found',
+      status: 404,
+      detail,
+      suggestions: ['add'],
+    });
+    expect(text.split('\n')[0]).toBe(`model_not_found (404): ${detail}`);
+    expect(text.match(/did you mean/g)).toHaveLength(1);
+  });
 });

@@ -10,7 +10,9 @@ export function problemText(problem: Problem): string {
     ...errors.map(
       ({ path, expected, received }) => `  ${path || 'body'}: expected ${expected}, received ${received}`,
     ),
-    ...(suggestions.length > 0 ? [`  did you mean ${suggestions.join(' or ')}?`] : []),
+    ...(suggestions.length > 0 && !sentence.includes('did you mean')
+      ? [`  did you mean ${suggestions.join(' or ')}?`]
+      : []),
     ...(retryable ? ['  the same call may succeed later'] : []),
     ...(trace_id ? [`  trace ${trace_id}`] : []),
   ].join('\n');

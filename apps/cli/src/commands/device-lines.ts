@@ -23,7 +23,7 @@ export function deviceLines({ workers }: Fleet, { colours, width }: Terminal): s
       device.device_class === 'cpu' ? cpuText(worker, device) : device.description,
       gibibytes(device.memory_free_bytes),
       gibibytes(device.memory_total_bytes),
-      gibibytes(device.memory_used_bytes),
+      modelsCell(device),
       device.utilisation === null ? '' : `${Math.round(device.utilisation * 100)} %`,
       device.compute_capability === null ? '' : String(device.compute_capability),
       providerCell(device, colours.red),
@@ -51,6 +51,12 @@ function providerCell({ providers }: DeviceStatus, red: (text: string) => string
   const [first] = providers;
   if (!first) return '';
   return first.ok ? first.provider : { text: `${first.provider} fails`, paint: red };
+}
+
+/** Beside it what a budget lets them take, where there is one. */
+function modelsCell({ memory_used_bytes, memory_budget_bytes }: DeviceStatus): string {
+  const used = gibibytes(memory_used_bytes);
+  return memory_budget_bytes === null ? used : `${used} of ${gibibytes(memory_budget_bytes)}`;
 }
 
 function gibibytes(bytes: number | null): string {

@@ -88,7 +88,7 @@ describe('an edit', () => {
     expect(await run(['models', ...args])).toBe(0);
     expect(sent[0]?.body).toBe(body === undefined ? '' : JSON.stringify(body));
     expect(terminal.answers).toEqual([
-      'add is wanted so from revision 7; `remuda models status add` shows the way there',
+      'add revision 7 is written; `remuda models status add` says how far the fleet is',
     ]);
   });
 
@@ -146,7 +146,7 @@ describe('--wait', () => {
     });
     expect(await run(['models', 'load', 'add', '--wait'])).toBe(0);
     expect(terminal.answers).toEqual([
-      'add  revision 7 by ada, loads eager, serves 1',
+      'add  revision 7 by ada, load mode eager, serves 1',
       'split 1=90, canary=10 against 1',
       'version  digest        aliases  serves   wanted  worker  device  state    memory',
       '      1  aaaaaaaaaaaa           default  load    w1      cpu     ready     30 MB',
@@ -194,7 +194,7 @@ it('remuda models status lists what is wanted of all', async () => {
   const { run, terminal } = await setup({ 'GET /v1/admin/models': { body: { models: [summary] } } });
   expect(await run(['models', 'status'])).toBe(0);
   expect(terminal.answers).toEqual([
-    'model  loads      versions  serves  aliases   split       copies             fleet',
+    'model  load mode  versions  serves  aliases   split       copies             fleet',
     'add    on_demand  1, 2           1  stable→1  1=90, 2=10  2 ready, 1 failed  under way',
     'add: add/2/model.onnx: the model file is missing',
   ]);

@@ -42,7 +42,7 @@ function show(edited: ModelEdited, { json }: ApiOptions, terminal: Terminal): nu
   if (json) printJson(terminal, edited);
   else
     terminal.out(
-      `${model} is wanted so from revision ${revision}; \`remuda models status ${model}\` shows the way there`,
+      `${model} revision ${revision} is written; \`remuda models status ${model}\` says how far the fleet is`,
     );
   return EXIT.ok;
 }
@@ -56,7 +56,7 @@ async function converged(
   terminal: Terminal,
 ): Promise<AdminModel> {
   const until = performance.now() + seconds * 1_000;
-  return withProgress(terminal, `the fleet serves ${model} as wanted`, async (say) => {
+  return withProgress(terminal, `waiting for the fleet to follow with ${model}`, async (say) => {
     for (;;) {
       const state = await api.adminModel(model);
       const isNew = state.deployment.revision >= deployment.revision;

@@ -3,7 +3,8 @@
 type Detail = Readonly<Record<string, unknown>>;
 
 export function eventText(detail: Detail): string {
-  const { ref, from, to, reason, ...rest } = detail;
+  // The rule of a rollback stands in the split that it ended; its numbers are what is looked for.
+  const { ref, from, to, reason, rule: _, ...rest } = detail;
   const move = ref === undefined ? [] : [`${valueText(ref)}: ${endText(from)} → ${endText(to)}`];
   const others = Object.entries(rest)
     .filter(([, value]) => value !== undefined && value !== null)

@@ -8,7 +8,7 @@ describe('problems of a model', () => {
     expect(
       distinctProblems([
         fault,
-        `noyaml@ on worker w1: ${fault}`,
+        `noyaml on worker w1: ${fault}`,
         other,
         'noyaml@2 on worker w3: out of memory',
       ]),

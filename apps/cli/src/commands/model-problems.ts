@@ -2,7 +2,7 @@
  * Problems of a model as a person needs them. The API lists what the repository says and what each worker says; a fault
  * that both have met is one fault, and is told once.
  */
-const OF_WORKER = /^\S+@\S* on worker \S+: /;
+const OF_WORKER = /^\S+ on worker \S+: /;
 
 /** @param told what is shown of it elsewhere */
 export function distinctProblems(problems: readonly string[], told: readonly string[] = []): string[] {

@@ -42,7 +42,7 @@ export async function modelHistory(
 
 const SUMMARY: readonly Column[] = [
   { title: 'model', shrinkTo: 16 },
-  { title: 'loads' },
+  { title: 'load mode' },
   { title: 'versions', shrinkTo: 8 },
   { title: 'serves', align: 'right' },
   { title: 'aliases', shrinkTo: 12 },
@@ -63,9 +63,7 @@ export function summaryLines(models: readonly AdminModelSummary[], { colours, wi
     Object.entries(model.states)
       .map(([state, count]) => `${count} ${state}`)
       .join(', '),
-    model.converged
-      ? { text: 'as wanted', paint: colours.green }
-      : { text: 'under way', paint: colours.yellow },
+    fleetCell(model, colours),
   ]);
   return [
     ...tableLines(SUMMARY, rows, { width, paintTitle: colours.dim }),
@@ -73,6 +71,11 @@ export function summaryLines(models: readonly AdminModelSummary[], { colours, wi
       distinctProblems(problems).map((problem) => colours.red(`${model}: ${problem}`)),
     ),
   ];
+}
+
+function fleetCell({ converged, states }: AdminModelSummary, { green, red, yellow }: Colours): Cell {
+  if (!converged) return { text: 'under way', paint: yellow };
+  return states.failed ? { text: 'failed', paint: red } : { text: 'as wanted', paint: green };
 }
 
 const VERSIONS: readonly Column[] = [
@@ -92,7 +95,7 @@ export function statusLines(model: AdminModel, terminal: Terminal): string[] {
   const { deployment, convergence, default_version } = model;
   const rows = model.versions.flatMap((version) => versionRows(version, colours));
   return [
-    `${colours.bold(model.model)}  revision ${deployment.revision} by ${deployment.updated_by}, loads ${model.load_mode}, serves ${default_version ?? 'none'}`,
+    `${colours.bold(model.model)}  revision ${deployment.revision} by ${deployment.updated_by}, load mode ${model.load_mode}, serves ${default_version ?? 'none'}`,
     ...trafficLines(model),
     ...(rows.length > 0
       ? tableLines(VERSIONS, rows, { width, paintTitle: colours.dim })
@@ -110,7 +113,10 @@ export function statusLines(model: AdminModel, terminal: Terminal): string[] {
 function unloadedLines({ version, served_as, wanted, wanted_reason }: AdminVersion, other: string | null) {
   if (wanted !== 'off' || served_as.length === 0) return [];
   const instead = other === null ? 'requests are refused' : `requests go to ${other}`;
-  return [`${served_as.join(', ')} leads to ${version}, which is not loaded (${wanted_reason}): ${instead}`];
+  const lead = served_as.length > 1 ? 'lead' : 'leads';
+  return [
+    `${served_as.join(' and ')} ${lead} to ${version}, which is not loaded (${wanted_reason}): ${instead}`,
+  ];
 }
 
 /** One row for each copy; a version that nobody has is one row too. */

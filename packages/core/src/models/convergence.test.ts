@@ -69,3 +69,26 @@ it('takes no account of a worker that drains, and is not done where none is aliv
   expect(convergenceOf(leaving).done).toBe(true);
   expect(convergenceOf(facts({ workers: [], copies: [] })).waiting_for).toContain('no worker is alive');
 });
+
+it('waits for a model that no worker has fetched yet, until one says why it cannot', () => {
+  const source = { type: 'http', url: 'https://host/manifest.json' } as const;
+  const deployment = { ...untouched('m'), revision: 1, source };
+  const remote = facts({ deployment, versions: [], copies: [], serving: undefined });
+  expect(convergenceOf(remote).waiting_for).toEqual(['no worker has fetched it from its source']);
+  expect(convergenceOf({ ...remote, copies: [copy('', 'loading')] }).waiting_for).toContain(
+    'w1: it is being fetched',
+  );
+  expect(convergenceOf({ ...remote, copies: [copy('', 'failed')] })).toEqual({
+    done: true,
+    waiting_for: [],
+    failed: ['w1: corrupt'],
+  });
+});
+
+it('says what a worker has to say about a version that it should load and does not', () => {
+  const unloaded = copy('2', 'unloaded');
+  unloaded.loaded.reason = 'no room at present; the first request loads it';
+  expect(convergenceOf(facts({ copies: [unloaded] })).waiting_for).toEqual([
+    'no worker has begun to load 2: w1 says "no room at present; the first request loads it"',
+  ]);
+});

@@ -23,6 +23,7 @@ export function convergenceOf(facts: ConvergenceFacts): Convergence {
       isBehind(worker, facts) ? [`${worker.worker_id} takes in the change`] : [],
     ),
     ...workers.flatMap((worker) => workOf(worker, facts)),
+    ...(failed.length === 0 ? unfetchedOf(facts) : []),
     ...missingOf(facts),
     ...movesOf(facts),
   ];
@@ -44,7 +45,10 @@ function workOf({ worker_id }: WorkerHeartbeat, facts: ConvergenceFacts): string
   const own = facts.copies.filter(({ worker }) => worker.worker_id === worker_id);
   const plan = planVersions({ ...facts, loaded: loadedOf(own) });
   return own.flatMap(({ loaded: { version, state, device } }) => {
-    if (UNDER_WAY.has(state)) return [`${worker_id}: ${version} on ${device} is ${state}`];
+    if (UNDER_WAY.has(state))
+      return [
+        `${worker_id}: ${version === '' ? 'it is being fetched' : `${version} on ${device} is ${state}`}`,
+      ];
     const want = plan.find((planned) => planned.version === version)?.want;
     return want === 'off' && state === 'ready'
       ? [`${worker_id}: ${version} on ${device} is to be unloaded`]
@@ -52,17 +56,23 @@ function workOf({ worker_id }: WorkerHeartbeat, facts: ConvergenceFacts): string
   });
 }
 
+/** Before its files have come from elsewhere nobody knows which versions it has: that is no state to be content with. */
+function unfetchedOf({ deployment, versions }: ConvergenceFacts): string[] {
+  if (deployment.source === null || !deployment.registered || versions.length > 0) return [];
+  return ['no worker has fetched it from its source'];
+}
+
 /** Versions that should be loaded and are so nowhere, though no worker says that it failed. */
 function missingOf(facts: ConvergenceFacts): string[] {
-  const { copies } = facts;
-  const missing = plannedVersions(facts).filter(({ version, want }) => {
-    if (want !== 'load') return false;
-    const states = copies
-      .filter(({ loaded }) => loaded.version === version)
-      .map(({ loaded }) => loaded.state);
-    return !states.some((state) => HELD.has(state) || state === 'failed');
+  return plannedVersions(facts).flatMap(({ version, want }) => {
+    if (want !== 'load') return [];
+    const copies = facts.copies.filter(({ loaded }) => loaded.version === version);
+    if (copies.some(({ loaded: { state } }) => HELD.has(state) || state === 'failed')) return [];
+    // What a worker says that has taken in the change: no room, say.
+    const told = copies.find(({ worker, loaded }) => loaded.reason && !isBehind(worker, facts));
+    const why = told ? `: ${told.worker.worker_id} says "${told.loaded.reason}"` : '';
+    return [`no worker has begun to load ${version}${why}`];
   });
-  return missing.map(({ version }) => `no worker has begun to load ${version}`);
 }
 
 /** References that do not lead yet where they should, unless what they should lead to has failed everywhere. */

@@ -7,6 +7,7 @@ import type { CatalogueEntry } from '../requests/catalogue-entry.js';
 import { countStates, problemsOf } from '../requests/describe-models.js';
 import { type ConvergenceFacts, convergenceOf, plannedVersions } from './convergence.js';
 import type { DeploymentView } from './deployment-view.js';
+import { toldLoadMode } from './fleet-models.js';
 import { shownSource } from './given-source.js';
 import type { ModelResolver } from './model-resolver.js';
 
@@ -78,7 +79,8 @@ function factsOf(
   entry: CatalogueEntry,
   { catalogue, deployments, fleet, clock }: AdminViewDeps,
 ): ConvergenceFacts {
-  const { load_mode = 'eager', version_policy = 'latest' } = catalogue.configOf(entry) ?? {};
+  const copies = fleet.loadedBy(entry.name);
+  const { load_mode = toldLoadMode(copies), version_policy = 'latest' } = catalogue.configOf(entry) ?? {};
   const incomplete =
     entry.local?.versions.filter(({ complete }) => !complete).map(({ version }) => version) ?? [];
   return {
@@ -86,7 +88,7 @@ function factsOf(
     deployment: deployments.of(entry.name),
     serving: deployments.serving(entry.name),
     versions: entry.versions.filter((version) => !incomplete.includes(version)),
-    copies: fleet.loadedBy(entry.name),
+    copies,
     workers: fleet.workers,
     now: clock.now(),
   };

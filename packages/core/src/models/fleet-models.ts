@@ -2,7 +2,7 @@
  * What live workers say about each model, ready to be decided upon: their copies of its versions, and the
  * configuration that they have published. A worker that drains no longer counts.
  */
-import type { DeviceClass, HarnessConfig, LoadMode, WorkerHeartbeat } from '@remuda/schemas';
+import type { DeviceClass, HarnessConfig, LoadedModel, LoadMode, WorkerHeartbeat } from '@remuda/schemas';
 import { fieldOf, type Published } from '../requests/published-signatures.js';
 import type { VersionCopy } from './reference-moves.js';
 
@@ -23,6 +23,12 @@ export function fleetModels(workers: readonly WorkerHeartbeat[]): Map<string, Fl
     }
   }
   return models;
+}
+
+/** As workers read it in model.yaml, for who has not read that itself; of a model that nobody has, the default. */
+export function toldLoadMode(copies: readonly { loaded: LoadedModel }[]): LoadMode {
+  // A fault of the model itself has no version, and nothing of model.yaml.
+  return copies.find(({ loaded }) => loaded.version !== '')?.loaded.load_mode ?? 'eager';
 }
 
 /** The runs of the version keep failing wherever it is loaded. */

@@ -11,6 +11,7 @@ import type { Catalogue } from '../requests/catalogue.js';
 import type { CatalogueEntry } from '../requests/catalogue-entry.js';
 import { inputDifferences } from './compatible-signatures.js';
 import type { DeploymentView } from './deployment-view.js';
+import { toldLoadMode } from './fleet-models.js';
 import { type VersionAsk, type VersionChoice, VersionTable } from './resolve-version.js';
 import { type Availability, availabilityOf, availableAt } from './version-availability.js';
 
@@ -141,11 +142,12 @@ export class ModelResolver {
   ): KnownModel {
     const { catalogue, deployments, fleet } = this.#deps;
     const config = catalogue.configOf(entry);
-    const availability = availabilityOf(fleet.loadedBy(entry.name));
+    const copies = fleet.loadedBy(entry.name);
+    const availability = availabilityOf(copies);
     const table = new VersionTable({
       deployment: deployment ?? deployments.of(entry.name),
       serving,
-      loadMode: config?.load_mode ?? 'eager',
+      loadMode: config?.load_mode ?? toldLoadMode(copies),
       versions: entry.versions,
       availability,
       newestServed: entry.defaultVersion,

@@ -9,10 +9,12 @@ import { type Partition, queueName } from './partitions.js';
 
 /** How long an answer of Redis is good for. */
 const FRESH_MS = 1_000;
+/** One that is so old says nothing any more: nobody wanted to know for a while, and a backlog of then may be gone. */
+const FORGET_MS = 10_000;
 
 export interface Depth {
   waiting: number;
-  /** Unix milliseconds; 0: never answered. */
+  /** Unix milliseconds; 0: never answered, or too long ago. */
   askedAt: number;
 }
 
@@ -63,6 +65,8 @@ export class QueueDepths {
       entry = { waiting: 0, askedAt: 0, asking: undefined };
       this.#entries.set(name, entry);
     }
+    if (this.#options.clock.now() - entry.askedAt >= FORGET_MS)
+      Object.assign(entry, { waiting: 0, askedAt: 0 });
     return entry;
   }
 

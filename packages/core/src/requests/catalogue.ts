@@ -145,7 +145,7 @@ export class Catalogue implements Service {
     for (const { worker, loaded } of this.#options.fleet.loadedBy(name)) {
       if (loaded.state !== 'failed') continue;
       problems.push(
-        `${name}@${loaded.version} on worker ${worker.worker_id}: ${loaded.reason ?? 'failed to load'}`,
+        `${loaded.version === '' ? name : `${name}@${loaded.version}`} on worker ${worker.worker_id}: ${loaded.reason ?? 'failed to load'}`,
       );
     }
     return problems;

@@ -35,6 +35,7 @@ describe('a line that is no source', () => {
     ['', 'expected a folder (./models/name), https://'],
     ['gs://bucket/m', '"gs:" is not a kind of source; expected a folder'],
     ['https://host/m.onnx#sha256=abc', 'sha256: expected a sha256 as 64 lower-case hex digits'],
+    ['https://host/m.onnx?v=1', 'one file needs #sha256=<64 hex digits> after it'],
     ['https://host/m.onnx#v1', 'after "#" expected sha256=<64 hex digits>'],
     ['https://user:secret@host/m', 'url: a name or password in the address would be stored and shown'],
     ['s3:bucket', 'expected s3://bucket/prefix'],

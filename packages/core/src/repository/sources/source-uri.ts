@@ -31,6 +31,8 @@ export function shownUrl(url: string | URL): string {
 
 function parseHttp(text: string): ModelSourceSpec {
   const [url = '', fragment] = text.split('#');
+  if (fragment === undefined && /\.onnx(\?|$)/.test(url))
+    throw fault(text, 'one file needs #sha256=<64 hex digits> after it; or give the address of a manifest');
   if (fragment === undefined) return checked(text, HttpSource, { type: 'http', url });
   const sha256 = /^sha256=(.*)$/.exec(fragment)?.[1];
   if (sha256 === undefined) throw fault(text, `after "#" expected sha256=<64 hex digits>`);
