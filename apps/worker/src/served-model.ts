@@ -101,6 +101,7 @@ export class ServedModel {
       newBatchId,
       onReport: (order, report) => this.#observe(order, report),
       onBisect: (order, error) => this.#bisected(order, error),
+      onKilled: () => deps.observers.versions?.killed(deps.source.model, deps.source.version),
     });
     const { config } = deps.source;
     this.#settings = settingsOf(config);

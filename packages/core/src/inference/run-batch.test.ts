@@ -34,6 +34,7 @@ function lost(
 function setup(run: (names: string[], order: BatchOrder) => UnitOutcome[]) {
   const runs: string[][] = [];
   const failures: { requestId: string; text: string }[] = [];
+  const killers: string[][] = [];
   let ids = 0;
   const batches = new BatchRunner({
     gate: new SharedGate(),
@@ -52,13 +53,36 @@ function setup(run: (names: string[], order: BatchOrder) => UnitOutcome[]) {
         }),
     },
     newBatchId: () => `b${ids++}`,
+    onKilled: ({ units }) => killers.push(units.map((one) => one.requestId)),
   });
-  return { batches, runs, failures };
+  return { batches, runs, failures, killers };
 }
 
 const names = Array.from({ length: 32 }, (_, i) => `r${i}`);
 
 describe('a batch', () => {
+  it('that ends its runner is told of, each time that nothing else can have', async () => {
+    const { batches, killers } = setup((members, order) => {
+      if (members.includes('b')) throw lost(order);
+      return members.map(() => written);
+    });
+    await batches.run(orderOf('a', 'b'));
+    expect(killers).toEqual([['a', 'b'], ['b']]);
+  });
+
+  it('that was lost beside another is not', async () => {
+    let first = true;
+    const { batches, killers } = setup((members, order) => {
+      if (first) {
+        first = false;
+        throw lost(order, { suspects: 2 });
+      }
+      return members.map(() => written);
+    });
+    await batches.run(orderOf('a', 'b'));
+    expect(killers).toEqual([]);
+  });
+
   it('that runs is not touched', async () => {
     const { batches, runs } = setup((members) => members.map(() => written));
     const ends = await batches.run(orderOf('a', 'b'));

@@ -37,6 +37,8 @@ export interface RunBatchDeps {
   /** Told of each run, good or bad: for metrics and the log. */
   onReport?(order: BatchOrder, report: BatchReport): void;
   onBisect?(order: BatchOrder, error: ItemError): void;
+  /** The runner was lost, and nothing but this can be the cause. */
+  onKilled?(order: BatchOrder): void;
 }
 
 /** A batch that was not running when its runner died is run again this often before it is taken for a suspect. */
@@ -77,6 +79,7 @@ export class BatchRunner {
     if (copies.length > 0) return this.#withoutCopies(order, copies, loss);
     this.#deps.onBisect?.(order, lossError(loss));
     const certain = loss.suspect && loss.suspects === 1;
+    if (certain) this.#deps.onKilled?.(order);
     if (order.units.length > 1 && certain) return this.#halves(order, (half) => this.#runAlone(half));
     if (certain && loss.reason === 'timed_out') return this.#fail(order.units, lossError(loss));
     return this.#runAlone(again(order, this.#deps));
@@ -107,6 +110,7 @@ export class BatchRunner {
       // It died before it ran this, while it loaded a model, say: that blames nobody.
       if (!error.suspect && tries < INNOCENT_TRIES)
         return this.#runAlone(again(order, this.#deps), tries + 1);
+      if (error.suspect) this.#deps.onKilled?.(order);
       if (order.units.length === 1) return this.#fail(order.units, lossError(error));
       this.#deps.onBisect?.(order, lossError(error));
       return this.#halves(order, (half) => this.#runAlone(half));

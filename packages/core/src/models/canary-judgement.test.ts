@@ -27,6 +27,7 @@ class Side implements SideCounts {
   ok = 0;
   modelErrors = 0;
   inputErrors = 0;
+  killed = 0;
   runs = new Map<number, number>();
 
   constructor(
@@ -127,5 +128,27 @@ describe('what is allowed is left alone', () => {
     for (let i = 0; i < 300; i++) for (const side of [a, b]) side.end();
     b.inputErrors = 10_000;
     expect(judgeCanary(a, b, RULE).verdict).toBe('not_worse');
+  });
+});
+
+describe('a canary that kills its runner', () => {
+  const side = (killed: number, ok: number): SideCounts => ({
+    ok,
+    modelErrors: 0,
+    inputErrors: 0,
+    killed,
+    runs: new Map(),
+  });
+
+  it('is taken back long before there are requests enough to compare', () => {
+    expect(judgeCanary(side(0, 60), side(8, 5), RULE)).toMatchObject({ verdict: 'worse', by: 'crashes' });
+  });
+
+  it('is not for what one poisonous input costs', () => {
+    expect(judgeCanary(side(0, 60), side(7, 5), RULE).verdict).toBe('too_few');
+  });
+
+  it('is not where the stable version does the same with the same inputs', () => {
+    expect(judgeCanary(side(40, 400), side(10, 100), RULE).verdict).toBe('too_few');
   });
 });

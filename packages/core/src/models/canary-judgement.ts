@@ -16,6 +16,8 @@ export interface SideCounts {
   modelErrors: number;
   /** Errors that lie in what was sent; they count for nothing. */
   inputErrors: number;
+  /** Runners that it has killed or hung, and nothing else can have. */
+  killed: number;
   /** Time of each native run. Of runs, not of items: the items of one batch share their time. */
   runs: Histogram;
 }
@@ -30,21 +32,34 @@ export interface JudgementFigures {
 export interface Judgement extends JudgementFigures {
   verdict: 'too_few' | 'not_worse' | 'worse';
   /** What it is worse in. */
-  by: 'errors' | 'latency' | null;
+  by: 'errors' | 'latency' | 'crashes' | null;
 }
 
 /** Standard deviations by which a difference must be above what is allowed, at the first look. */
 const CERTAINTY = 3;
+/**
+ * So many runners lost to a canary, and so much oftener than to the stable version, end it whatever has been counted: each
+ * loss holds up every model of the runner, and what ends a process is slow to be counted as an error. One poisonous input
+ * costs two or three, until it stands alone.
+ */
+const MOST_KILLED = { runners: 8, times: 3 };
 
 export function judgeCanary(stable: SideCounts, canary: SideCounts, rule: RollbackRule): Judgement {
   const figures = figuresOf(stable, canary);
   const { requests } = figures;
+  if (killsRunners(stable, canary)) return { verdict: 'worse', by: 'crashes', ...figures };
   if (Math.min(requests.stable, requests.canary) < rule.min_requests) {
     return { verdict: 'too_few', by: null, ...figures };
   }
   if (hasMoreErrors(stable, canary, rule)) return { verdict: 'worse', by: 'errors', ...figures };
   if (isSlower(stable, canary, rule)) return { verdict: 'worse', by: 'latency', ...figures };
   return { verdict: 'not_worse', by: null, ...figures };
+}
+
+function killsRunners(stable: SideCounts, canary: SideCounts): boolean {
+  if (canary.killed < MOST_KILLED.runners) return false;
+  const rateOf = (side: SideCounts): number => side.killed / Math.max(1, judgedOf(side) + side.killed);
+  return rateOf(canary) > MOST_KILLED.times * rateOf(stable);
 }
 
 /** Requests that say something about the version. */

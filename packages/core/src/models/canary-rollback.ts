@@ -42,7 +42,7 @@ async function judge(deployment: ModelDeployment, deps: RollbackDeps): Promise<v
 
 interface Verdict {
   ref: string;
-  by: 'errors' | 'latency' | 'breaker';
+  by: 'errors' | 'latency' | 'crashes' | 'breaker';
 }
 
 function reasonAgainst(

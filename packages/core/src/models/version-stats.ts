@@ -39,6 +39,8 @@ export interface VersionObserver {
   ran(model: string, version: string, units: Units, runs: readonly { seconds: number }[]): void;
   /** What has become of its items at last. */
   ended(model: string, version: string, units: Units, ends: readonly UnitEnd[]): void;
+  /** It has killed or hung its runner. */
+  killed(model: string, version: string): void;
 }
 
 export interface VersionStatsOptions {
@@ -96,6 +98,11 @@ export class VersionStats implements Service, VersionObserver {
     });
   }
 
+  killed(model: string, version: string): void {
+    const counts = this.#countsOf(model);
+    if (counts) add(counts, `${version}:killed`);
+  }
+
   /** One write with all that has changed. What Redis refuses is not counted: these are statistics. */
   async flush(): Promise<void> {
     const { redis } = this.#options;
@@ -148,11 +155,12 @@ export async function readVersionStats(
     if (what === 'ok') side.ok = count;
     else if (what === 'model_error') side.modelErrors = count;
     else if (what === 'input_error') side.inputErrors = count;
+    else if (what === 'killed') side.killed = count;
     else if (what === 's') side.runs.set(Number(bucket), count);
   }
   return sides;
 }
 
 export function noCounts(): SideCounts & { runs: Map<number, number> } {
-  return { ok: 0, modelErrors: 0, inputErrors: 0, runs: new Map() };
+  return { ok: 0, modelErrors: 0, inputErrors: 0, killed: 0, runs: new Map() };
 }

@@ -197,7 +197,7 @@ export const METRICS = {
   canaryRollbacks: {
     name: 'remuda_canary_rollbacks_total',
     kind: 'counter',
-    help: 'Canaries taken back by the steward, by why: errors, latency, breaker.',
+    help: 'Canaries taken back by the steward, by why: errors, latency, crashes, breaker.',
     labels: ['model', 'by'],
   },
   shadowCopies: {
