@@ -184,6 +184,7 @@ describe('a fallback', () => {
     expect((await rig.cases.submit(submission())).record.model).toBe('model');
     expect((await rig.cases.model('model')).problems).toEqual([
       'model: fallback_model spare cannot answer for it: its version 1 is not ready on a live worker',
+      'no worker has its files any more; `remuda models unregister model` takes it out',
     ]);
     const [x] = signature().inputs;
     await publish({
