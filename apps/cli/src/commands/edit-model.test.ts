@@ -114,7 +114,6 @@ describe('an edit', () => {
   });
 
   it.each([
-    [['split', 'add', '2=10'], /Say with --stable/],
     [['split', 'add', '2=10', '2=20', '--stable', '1'], /Give each version one share/],
     [['split', 'add', '2:10', '--stable', '1'], /"2:10" is no share/],
     [['split', 'add'], /Give shares such as 2=10, or --end/],
@@ -128,6 +127,50 @@ describe('an edit', () => {
     expect(await run(['models', ...args])).toBe(2);
     expect(notes()).toMatch(why);
     expect(sent).toEqual([]);
+  });
+
+  it.each<[string[], object, object, string]>([
+    [
+      ['2=10'],
+      { aliases: { stable: '1' } },
+      { stable: 'stable', weights: { 2: 10, stable: 90 } },
+      'alias stable, which leads to version 1',
+    ],
+    [
+      ['1=60', '2=40'],
+      { aliases: { stable: '1' } },
+      { stable: '1', weights: { 1: 60, 2: 40 } },
+      'alias stable, which leads to version 1',
+    ],
+    [
+      ['2=10'],
+      { aliases: {} },
+      { stable: '1', weights: { 1: 90, 2: 10 } },
+      'version 1, which default leads to',
+    ],
+  ])(
+    'remuda models split add %j of %j is %j: it is said what is compared',
+    async (shares, over, body, why) => {
+      const { run, sent, notes } = await setup({
+        'GET /v1/admin/models/add': { body: { ...described, deployment: { ...deployment, ...over } } },
+        'PUT /v1/admin/models/add/split': edited,
+      });
+      expect(await run(['models', 'split', 'add', ...shares])).toBe(0);
+      expect(JSON.parse(sent[1]?.body ?? '')).toEqual({ ...body, rollback: {} });
+      expect(notes()).toBe(`compared with ${why}; --stable names another`);
+    },
+  );
+
+  it.each<[object, RegExp]>([
+    [{ default_version: '2' }, /rest would go to version 2, which default leads to, and that has a share/],
+    [{ default_version: null }, /add serves no version yet: say with --stable/],
+  ])('a split whose stable side cannot be told from %j is not made', async (over, why) => {
+    const { run, sent, notes } = await setup({
+      'GET /v1/admin/models/add': { body: { ...described, ...over } },
+    });
+    expect(await run(['models', 'split', 'add', '2=10'])).toBe(2);
+    expect(notes()).toMatch(why);
+    expect(sent).toHaveLength(1);
   });
 
   it('shows what the API has to say about it', async () => {
