@@ -23,6 +23,7 @@ export function addModelCommands(models: Command, choose: Choose): void {
 function addStatus(models: Command, choose: Choose): void {
   api(models.command('status').summary('what is wanted of the models, and how far the fleet is'))
     .argument('[name]', 'name of a model')
+    .option('--all', 'list models that were taken out too (--json always does)')
     .action((name, options) =>
       choose(async (context) =>
         (await import('./commands/model-status.js')).modelStatus(name, options, context),

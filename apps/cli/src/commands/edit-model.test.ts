@@ -52,6 +52,7 @@ const described = {
   load_mode: 'eager',
   version_policy: 'latest',
   default_version: '1',
+  fallback: null,
   versions: [version('1', { served_as: ['default'] }), version('2', { aliases: ['canary'], copies: [] })],
   convergence: { done: true, waiting_for: [], failed: [] },
   split_report: null,
@@ -218,7 +219,38 @@ describe('--wait', () => {
   });
 });
 
-it('remuda models status lists what is wanted of all', async () => {
+describe('remuda models status of one', () => {
+  it('says which canary of the split was taken back, when and why', async () => {
+    const detail = { canary: '2', version: '2', by: 'errors', error_rate: { stable: 0, canary: 0.5 } };
+    const event = { at, who: 'fleet', what: 'rolled_back', detail, revision: 7 };
+    const { run, terminal } = await setup({
+      'GET /v1/admin/models/add': { body: described },
+      'GET /v1/admin/models/add/history?limit=200': { body: { events: [event] } },
+    });
+    expect(await run(['models', 'status', 'add'])).toBe(0);
+    expect(terminal.answers).toContain(
+      'version 2 was taken back at 2026-01-01T00:00:00Z: 50 % errors, the stable version 0 %',
+    );
+  });
+
+  it.each([
+    [null, null, 'requests are refused'],
+    [null, 'spare', 'answered by spare'],
+    ['2', 'spare', 'requests go to 2'],
+  ])('of which %s is served and %s is the fallback says: %s', async (default_version, fallback, instead) => {
+    const off = version('1', { served_as: ['default'], wanted: 'off', wanted_reason: 'unloaded by name' });
+    const whole = { ...described, deployment: { ...deployment, split: null }, versions: [off] };
+    const { run, terminal } = await setup({
+      'GET /v1/admin/models/add': { body: { ...whole, default_version, fallback } },
+    });
+    expect(await run(['models', 'status', 'add'])).toBe(0);
+    expect(terminal.answers).toContain(
+      `default leads to 1, which is not loaded (unloaded by name): ${instead}`,
+    );
+  });
+});
+
+describe('remuda models status', () => {
   const summary = {
     model: 'add',
     registered: true,
@@ -234,13 +266,26 @@ it('remuda models status lists what is wanted of all', async () => {
     converged: false,
     problems: ['add/2/model.onnx: the model file is missing'],
   };
-  const { run, terminal } = await setup({ 'GET /v1/admin/models': { body: { models: [summary] } } });
-  expect(await run(['models', 'status'])).toBe(0);
-  expect(terminal.answers).toEqual([
-    'model  load mode  versions  serves  aliases   split       copies             fleet',
-    'add    on_demand  1, 2           1  stable→1  1=90, 2=10  2 ready, 1 failed  under way',
-    'add: add/2/model.onnx: the model file is missing',
-  ]);
+  const gone = { ...summary, model: 'gone', registered: false, problems: [], converged: true };
+  const answers = { 'GET /v1/admin/models': { body: { models: [summary, gone] } } };
+
+  it('lists what is wanted of all', async () => {
+    const { run, terminal } = await setup(answers);
+    expect(await run(['models', 'status'])).toBe(0);
+    expect(terminal.answers).toEqual([
+      'model  load mode  versions  serves  aliases   split       copies             fleet',
+      'add    on_demand  1, 2           1  stable→1  1=90, 2=10  2 ready, 1 failed  under way',
+      'add: add/2/model.onnx: the model file is missing',
+      'taken out: 1 model, shown with --all',
+    ]);
+  });
+
+  it('lists what was taken out with --all', async () => {
+    const { run, terminal } = await setup(answers);
+    expect(await run(['models', 'status', '--all'])).toBe(0);
+    expect(terminal.answers.join('\n')).toMatch(/^gone +taken out /m);
+    expect(terminal.answers.join('\n')).not.toContain('--all');
+  });
 });
 
 it('remuda models history tells who did what, newest first', async () => {
