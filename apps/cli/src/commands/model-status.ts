@@ -186,7 +186,7 @@ const EVENTS: readonly Column[] = [
   { title: 'when' },
   { title: 'who', shrinkTo: 8 },
   { title: 'what' },
-  { title: 'detail', shrinkTo: 20 },
+  { title: 'detail', shrinkTo: 20, wrap: true },
   { title: 'revision', align: 'right' },
 ];
 
