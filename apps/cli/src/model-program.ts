@@ -23,6 +23,7 @@ export function addModelCommands(models: Command, choose: Choose): void {
 function addStatus(models: Command, choose: Choose): void {
   api(models.command('status').summary('what is wanted of the models, and how far the fleet is'))
     .argument('[name]', 'name of a model')
+    .option('--all', 'list models that were taken out too (--json always does)')
     .action((name, options) =>
       choose(async (context) =>
         (await import('./commands/model-status.js')).modelStatus(name, options, context),
@@ -62,7 +63,10 @@ function addTraffic(models: Command, choose: Choose): void {
     );
   edit(models.command('split').summary('spread requests without a version by weight'))
     .argument('[shares...]', 'VERSION=PER_CENT; the stable side gets the rest')
-    .option('--stable <version>', 'version or alias that the others are compared with')
+    .option(
+      '--stable <version>',
+      'version or alias that the others are compared with (default: alias stable, else what default leads to)',
+    )
     .option('--no-rollback', 'do not take a canary back when it does worse')
     .addOption(
       new Option('--min-requests <n>', 'requests of each side before they are compared').argParser(
@@ -70,7 +74,11 @@ function addTraffic(models: Command, choose: Choose): void {
       ),
     )
     .option('--end', 'end the split')
-    .action(run(choose, (name, [shares], options) => edits.splitEdit(name, shares as string[], options)));
+    .action((name, shares, options) =>
+      choose(async (context) =>
+        (await import('./commands/split-model.js')).splitModel(name, shares, options, context),
+      ),
+    );
   edit(models.command('shadow').summary('run copies of requests on another version'))
     .argument('[version]', 'number or alias of the version')
     .addOption(new Option('--sample <share>', 'share of requests, 0 to 1').argParser(share))

@@ -88,6 +88,8 @@ describe('remuda models', () => {
 
   it.each([
     [['manifest', '/no/such/folder'], /give the folder of a model/],
+    [['validate', '/no/such/folder'], /\/no\/such\/folder/],
+    [['add', '/no/such/folder'], /\/no\/such\/folder/],
     [['profile', 'nothing'], /no model "nothing" in .*; there are: celsius/],
     [['diff', 'celsius', 'celsius'], /"celsius" is no version: name@version/],
     [['validate', 'x', '--dims', 'W'], /Expected the name of an axis and its size/],

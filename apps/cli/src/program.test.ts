@@ -7,7 +7,10 @@ describe('the command line', () => {
     [['up', '--workers', 'x'], /a whole number from 0 to 64/],
     [['up', '--api-port', '70000'], /a whole number from 0 to 65535/],
     [['submit'], /missing required argument 'model'/],
-    [['submit', 'add', 'here'], /Allowed choices are -/],
+    [
+      ['submit', 'add', '{"x": 1}'],
+      /Give inputs with --input NAME=VALUE, or a whole request with --file FILE/,
+    ],
     [['submit', 'add'], /Nothing to send: give --image FILE/],
     [['submit', 'add', '--input', 'x'], /Expected NAME=VALUE/],
     [['submit', 'add', '--input', 'x=1', '--input', 'x=2'], /--input x is given twice/],
@@ -29,6 +32,17 @@ describe('the command line', () => {
     for (const command of ['up', 'submit', 'result', 'models', 'fleet', 'doctor'])
       expect(help).toContain(`  ${command} `);
     expect(help).toContain('Exit codes:');
+  });
+
+  it.each([
+    [['models', 'status'], 'What is wanted of the models, and how far the fleet is.'],
+    [['models', 'split'], 'Spread requests without a version by weight.'],
+    [['models', 'validate'], 'Try a model: load it, run its golden cases, compare batches with single rows.'],
+    [['fleet'], 'List the workers that are alive.'],
+  ])('%j --help says what it does', async (args, what) => {
+    const { run, terminal } = await setup();
+    expect(await run([...args, '--help'])).toBe(0);
+    expect(terminal.answers.join('\n').replace(/\s+/g, ' ')).toContain(` ${what} `);
   });
 
   it('says what to do when no API answers, and ends with 3', async () => {

@@ -2,7 +2,7 @@
  * The command line: what can be given, and which command it goes to. Commands are loaded when they are run, so that
  * each start loads only what it needs. Every command returns its exit code; every error becomes one here.
  */
-import { Command, CommanderError, Option } from 'commander';
+import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
 import { CliError } from './cli-error.js';
 import type { CommandContext } from './commands/context.js';
 import { apiAddress, namedValue, wholeNumber } from './commands/option-values.js';
@@ -86,7 +86,15 @@ function buildProgram(choose: (run: Run) => void): Command {
   addModels(program, choose);
   addFleet(program, choose);
   addDoctor(program, choose);
+  for (const command of withSubcommands(program)) describeBySummary(command);
   return program;
+}
+
+/** What the list of commands says of one, its own --help says too. */
+function describeBySummary(command: Command): void {
+  const summary = command.summary();
+  if (command.description() === '')
+    command.description(`${summary.charAt(0).toUpperCase()}${summary.slice(1)}.`).summary(summary);
 }
 
 const urlOption = () =>
@@ -128,9 +136,7 @@ function addSubmit(program: Command, choose: (run: Run) => void): void {
     .summary('send a request')
     .description('Sends a request to a model, from image files, named inputs, or a JSON file.')
     .argument('<model>', 'name of the model')
-    .addArgument(
-      program.createArgument('[source]', '"-": the request as JSON on standard input').choices(['-']),
-    )
+    .argument('[source]', '"-": the request as JSON on standard input', standardInput)
     .option('--image <files...>', 'image files; several are the items of one request')
     .option(
       '--input <name=value>',
@@ -153,6 +159,13 @@ function addSubmit(program: Command, choose: (run: Run) => void): void {
         (await import('./commands/submit.js')).submit(model, source, options, context),
       ),
     );
+}
+
+function standardInput(text: string): '-' {
+  if (text === '-') return text;
+  throw new InvalidArgumentError(
+    'Expected "-" for standard input. Give inputs with --input NAME=VALUE, or a whole request with --file FILE.',
+  );
 }
 
 function addResult(program: Command, choose: (run: Run) => void): void {

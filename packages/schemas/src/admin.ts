@@ -175,6 +175,12 @@ export const AdminModel = z
     load_mode: LoadMode.describe('That holds.'),
     version_policy: VersionPolicy.describe('That holds.'),
     default_version: z.string().nullable(),
+    fallback: z
+      .string()
+      .nullable()
+      .describe(
+        'The fallback_model that answers while this model cannot; null: it has none, or one that could not.',
+      ),
     versions: z.array(AdminVersion),
     convergence: Convergence,
     split_report: z

@@ -52,6 +52,7 @@ const described = {
   load_mode: 'eager',
   version_policy: 'latest',
   default_version: '1',
+  fallback: null,
   versions: [version('1', { served_as: ['default'] }), version('2', { aliases: ['canary'], copies: [] })],
   convergence: { done: true, waiting_for: [], failed: [] },
   split_report: null,
@@ -114,7 +115,6 @@ describe('an edit', () => {
   });
 
   it.each([
-    [['split', 'add', '2=10'], /Say with --stable/],
     [['split', 'add', '2=10', '2=20', '--stable', '1'], /Give each version one share/],
     [['split', 'add', '2:10', '--stable', '1'], /"2:10" is no share/],
     [['split', 'add'], /Give shares such as 2=10, or --end/],
@@ -128,6 +128,50 @@ describe('an edit', () => {
     expect(await run(['models', ...args])).toBe(2);
     expect(notes()).toMatch(why);
     expect(sent).toEqual([]);
+  });
+
+  it.each<[string[], object, object, string]>([
+    [
+      ['2=10'],
+      { aliases: { stable: '1' } },
+      { stable: 'stable', weights: { 2: 10, stable: 90 } },
+      'alias stable, which leads to version 1',
+    ],
+    [
+      ['1=60', '2=40'],
+      { aliases: { stable: '1' } },
+      { stable: '1', weights: { 1: 60, 2: 40 } },
+      'alias stable, which leads to version 1',
+    ],
+    [
+      ['2=10'],
+      { aliases: {} },
+      { stable: '1', weights: { 1: 90, 2: 10 } },
+      'version 1, which default leads to',
+    ],
+  ])(
+    'remuda models split add %j of %j is %j: it is said what is compared',
+    async (shares, over, body, why) => {
+      const { run, sent, notes } = await setup({
+        'GET /v1/admin/models/add': { body: { ...described, deployment: { ...deployment, ...over } } },
+        'PUT /v1/admin/models/add/split': edited,
+      });
+      expect(await run(['models', 'split', 'add', ...shares])).toBe(0);
+      expect(JSON.parse(sent[1]?.body ?? '')).toEqual({ ...body, rollback: {} });
+      expect(notes()).toBe(`compared with ${why}; --stable names another`);
+    },
+  );
+
+  it.each<[object, RegExp]>([
+    [{ default_version: '2' }, /rest would go to version 2, which default leads to, and that has a share/],
+    [{ default_version: null }, /add serves no version yet: say with --stable/],
+  ])('a split whose stable side cannot be told from %j is not made', async (over, why) => {
+    const { run, sent, notes } = await setup({
+      'GET /v1/admin/models/add': { body: { ...described, ...over } },
+    });
+    expect(await run(['models', 'split', 'add', '2=10'])).toBe(2);
+    expect(notes()).toMatch(why);
+    expect(sent).toHaveLength(1);
   });
 
   it('shows what the API has to say about it', async () => {
@@ -175,7 +219,38 @@ describe('--wait', () => {
   });
 });
 
-it('remuda models status lists what is wanted of all', async () => {
+describe('remuda models status of one', () => {
+  it('says which canary of the split was taken back, when and why', async () => {
+    const detail = { canary: '2', version: '2', by: 'errors', error_rate: { stable: 0, canary: 0.5 } };
+    const event = { at, who: 'fleet', what: 'rolled_back', detail, revision: 7 };
+    const { run, terminal } = await setup({
+      'GET /v1/admin/models/add': { body: described },
+      'GET /v1/admin/models/add/history?limit=200': { body: { events: [event] } },
+    });
+    expect(await run(['models', 'status', 'add'])).toBe(0);
+    expect(terminal.answers).toContain(
+      'version 2 was taken back at 2026-01-01T00:00:00Z: 50 % errors, the stable version 0 %',
+    );
+  });
+
+  it.each([
+    [null, null, 'requests are refused'],
+    [null, 'spare', 'answered by spare'],
+    ['2', 'spare', 'requests go to 2'],
+  ])('of which %s is served and %s is the fallback says: %s', async (default_version, fallback, instead) => {
+    const off = version('1', { served_as: ['default'], wanted: 'off', wanted_reason: 'unloaded by name' });
+    const whole = { ...described, deployment: { ...deployment, split: null }, versions: [off] };
+    const { run, terminal } = await setup({
+      'GET /v1/admin/models/add': { body: { ...whole, default_version, fallback } },
+    });
+    expect(await run(['models', 'status', 'add'])).toBe(0);
+    expect(terminal.answers).toContain(
+      `default leads to 1, which is not loaded (unloaded by name): ${instead}`,
+    );
+  });
+});
+
+describe('remuda models status', () => {
   const summary = {
     model: 'add',
     registered: true,
@@ -191,13 +266,26 @@ it('remuda models status lists what is wanted of all', async () => {
     converged: false,
     problems: ['add/2/model.onnx: the model file is missing'],
   };
-  const { run, terminal } = await setup({ 'GET /v1/admin/models': { body: { models: [summary] } } });
-  expect(await run(['models', 'status'])).toBe(0);
-  expect(terminal.answers).toEqual([
-    'model  load mode  versions  serves  aliases   split       copies             fleet',
-    'add    on_demand  1, 2           1  stable→1  1=90, 2=10  2 ready, 1 failed  under way',
-    'add: add/2/model.onnx: the model file is missing',
-  ]);
+  const gone = { ...summary, model: 'gone', registered: false, problems: [], converged: true };
+  const answers = { 'GET /v1/admin/models': { body: { models: [summary, gone] } } };
+
+  it('lists what is wanted of all', async () => {
+    const { run, terminal } = await setup(answers);
+    expect(await run(['models', 'status'])).toBe(0);
+    expect(terminal.answers).toEqual([
+      'model  load mode  versions  serves  aliases   split       copies             fleet',
+      'add    on_demand  1, 2           1  stable→1  1=90, 2=10  2 ready, 1 failed  under way',
+      'add: add/2/model.onnx: the model file is missing',
+      'taken out: 1 model, shown with --all',
+    ]);
+  });
+
+  it('lists what was taken out with --all', async () => {
+    const { run, terminal } = await setup(answers);
+    expect(await run(['models', 'status', '--all'])).toBe(0);
+    expect(terminal.answers.join('\n')).toMatch(/^gone +taken out /m);
+    expect(terminal.answers.join('\n')).not.toContain('--all');
+  });
 });
 
 it('remuda models history tells who did what, newest first', async () => {

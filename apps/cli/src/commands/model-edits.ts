@@ -39,16 +39,14 @@ export interface SplitOptions {
   end?: boolean;
 }
 
-/** @param shares VERSION=PER_CENT; the stable side gets the rest where none is given for it */
+/** @param shares VERSION=PER_CENT; the stable side, which must be given with them, gets the rest where it has none */
 export function splitEdit(model: string, shares: readonly string[], options: SplitOptions): ModelEdit {
   const path = `${adminPath(model)}/split`;
   const { stable, rollback = true, minRequests, end = false } = options;
   if (end === shares.length > 0) throw usageError('Give shares such as 2=10, or --end.');
   if (end) return { method: 'DELETE', path };
   if (stable === undefined) throw usageError('Say with --stable which version the others are compared with.');
-  const pairs = shares.map(shareOf);
-  const weights = Object.fromEntries(pairs);
-  if (Object.keys(weights).length < pairs.length) throw usageError('Give each version one share.');
+  const weights = sharesOf(shares);
   const given = Object.values(weights).reduce((sum, weight) => sum + weight, 0);
   const body = {
     stable,
@@ -56,6 +54,14 @@ export function splitEdit(model: string, shares: readonly string[], options: Spl
     rollback: rollback ? { ...(minRequests !== undefined && { min_requests: minRequests }) } : null,
   };
   return { method: 'PUT', path, body };
+}
+
+/** Per cent by version or alias. @throws CliError */
+export function sharesOf(shares: readonly string[]): Record<string, number> {
+  const pairs = shares.map(shareOf);
+  const weights = Object.fromEntries(pairs);
+  if (Object.keys(weights).length < pairs.length) throw usageError('Give each version one share.');
+  return weights;
 }
 
 function shareOf(text: string): [string, number] {

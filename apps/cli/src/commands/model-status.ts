@@ -8,21 +8,34 @@ import type { Colours, Terminal } from '../terminal/terminal.js';
 import { type ApiOptions, type CommandContext, printJson } from './context.js';
 import { eventText } from './event-text.js';
 import { distinctProblems } from './model-problems.js';
+import { EVENTS_LOOKED_AT, rollbackLines } from './rollback-lines.js';
 import { shadowReportLines, splitReportLines } from './traffic-report.js';
+
+export interface StatusOptions extends ApiOptions {
+  /** Models that were taken out too. */
+  all?: boolean;
+}
 
 export async function modelStatus(
   name: string | undefined,
-  options: ApiOptions,
+  options: StatusOptions,
   { terminal, config }: CommandContext,
 ): Promise<number> {
   const api = new ApiClient(options.url ?? config.url);
   const answer = name === undefined ? await api.adminModels() : await api.adminModel(name);
   if (options.json) printJson(terminal, answer);
   else {
-    const lines = Array.isArray(answer) ? summaryLines(answer, terminal) : statusLines(answer, terminal);
+    const lines = Array.isArray(answer)
+      ? summaryLines(answer, terminal, options.all)
+      : statusLines(answer, terminal, await rollbacksOf(answer, api));
     for (const line of lines) terminal.out(line);
   }
   return EXIT.ok;
+}
+
+/** New weights alone do not say that a canary has failed. */
+async function rollbacksOf({ model, deployment }: AdminModel, api: ApiClient): Promise<string[]> {
+  return deployment.split ? rollbackLines(await api.history(model, EVENTS_LOOKED_AT)) : [];
 }
 
 export interface HistoryOptions extends ApiOptions {
@@ -51,9 +64,18 @@ const SUMMARY: readonly Column[] = [
   { title: 'fleet' },
 ];
 
-export function summaryLines(models: readonly AdminModelSummary[], { colours, width }: Terminal): string[] {
+/** @param all with those that were taken out */
+export function summaryLines(
+  models: readonly AdminModelSummary[],
+  { colours, width }: Terminal,
+  all = false,
+): string[] {
   if (models.length === 0) return ['No model is registered, and the repository is empty.'];
-  const rows = models.map((model): (string | Cell)[] => [
+  const shown = models.filter(({ registered }) => registered || all);
+  const left = models.length - shown.length;
+  const hint = left === 0 ? [] : [colours.dim(`taken out: ${plural(left, 'model')}, shown with --all`)];
+  if (shown.length === 0) return hint;
+  const rows = shown.map((model): (string | Cell)[] => [
     model.model,
     model.registered ? model.load_mode : { text: 'taken out', paint: colours.yellow },
     model.versions.join(', ') || 'none',
@@ -67,9 +89,10 @@ export function summaryLines(models: readonly AdminModelSummary[], { colours, wi
   ]);
   return [
     ...tableLines(SUMMARY, rows, { width, paintTitle: colours.dim }),
-    ...models.flatMap(({ model, problems }) =>
+    ...shown.flatMap(({ model, problems }) =>
       distinctProblems(problems).map((problem) => colours.red(`${model}: ${problem}`)),
     ),
+    ...hint,
   ];
 }
 
@@ -90,29 +113,37 @@ const VERSIONS: readonly Column[] = [
   { title: 'memory', align: 'right' },
 ];
 
-export function statusLines(model: AdminModel, terminal: Terminal): string[] {
+/** @param rollbacks what was taken back, as rollback-lines.ts says it */
+export function statusLines(
+  model: AdminModel,
+  terminal: Terminal,
+  rollbacks: readonly string[] = [],
+): string[] {
   const { colours, width } = terminal;
   const { deployment, convergence, default_version } = model;
   const rows = model.versions.flatMap((version) => versionRows(version, colours));
   return [
     `${colours.bold(model.model)}  revision ${deployment.revision} by ${deployment.updated_by}, load mode ${model.load_mode}, serves ${default_version ?? 'none'}`,
     ...trafficLines(model),
+    ...rollbacks.map((text) => colours.yellow(text)),
     ...(rows.length > 0
       ? tableLines(VERSIONS, rows, { width, paintTitle: colours.dim })
       : ['No version is known yet.']),
     ...convergence.waiting_for.map((text) => colours.yellow(`under way: ${text}`)),
-    ...model.versions.flatMap((version) =>
-      unloadedLines(version, default_version).map((text) => colours.yellow(text)),
-    ),
+    ...model.versions.flatMap((version) => unloadedLines(version, model).map((text) => colours.yellow(text))),
     ...convergence.failed.map((text) => colours.red(`failed: ${text}`)),
     ...distinctProblems(model.problems, convergence.failed).map((problem) => colours.red(problem)),
   ];
 }
 
 /** What leads to a version that was unloaded is easily overlooked: its requests go elsewhere. */
-function unloadedLines({ version, served_as, wanted, wanted_reason }: AdminVersion, other: string | null) {
+function unloadedLines(
+  { version, served_as, wanted, wanted_reason }: AdminVersion,
+  { default_version, fallback }: AdminModel,
+): string[] {
   if (wanted !== 'off' || served_as.length === 0) return [];
-  const instead = other === null ? 'requests are refused' : `requests go to ${other}`;
+  const refused = fallback === null ? 'requests are refused' : `answered by ${fallback}`;
+  const instead = default_version === null ? refused : `requests go to ${default_version}`;
   const lead = served_as.length > 1 ? 'lead' : 'leads';
   return [
     `${served_as.join(' and ')} ${lead} to ${version}, which is not loaded (${wanted_reason}): ${instead}`,
@@ -155,7 +186,7 @@ const EVENTS: readonly Column[] = [
   { title: 'when' },
   { title: 'who', shrinkTo: 8 },
   { title: 'what' },
-  { title: 'detail', shrinkTo: 20 },
+  { title: 'detail', shrinkTo: 20, wrap: true },
   { title: 'revision', align: 'right' },
 ];
 

@@ -1,13 +1,12 @@
 /** `remuda models add`: a file or folder becomes the next version of a model, once it is found to be fit. */
 import { resolve } from 'node:path';
 import { addVersion } from '@remuda/core/validation/add-version';
-import { CliError, reasonOf } from '../cli-error.js';
 import { EXIT } from '../exit-codes.js';
 import type { TrialFlags } from '../model-tools.js';
 import { withProgress } from '../terminal/progress.js';
 import { type CommandContext, printJson } from './context.js';
 import { repositoryOf } from './model-of-repository.js';
-import { validationJson, validationLines } from './models-validate.js';
+import { trialError, validationJson, validationLines } from './models-validate.js';
 
 export interface AddFlags extends TrialFlags {
   name?: string;
@@ -23,7 +22,7 @@ export async function add(path: string, flags: AddFlags, context: CommandContext
   const found = await withProgress(terminal, `trying ${path}`, () =>
     addVersion(resolve(config.cwd, path), { repository, name, version, files, dims }),
   ).catch((error: unknown) => {
-    throw new CliError(reasonOf(error), undefined, { cause: error });
+    throw trialError(error);
   });
   const { added, folder, newModel } = found;
   if (flags.json) printJson(terminal, { ...validationJson(found), added, folder, new_model: newModel });

@@ -1,5 +1,6 @@
 /** `remuda models validate`: tries a model as it lies at a path; each finding says what to do. */
 import { resolve } from 'node:path';
+import { RemudaError } from '@remuda/core/errors';
 import { isValid, type PathValidation, validatePath } from '@remuda/core/validation/validate-path';
 import { CliError, reasonOf } from '../cli-error.js';
 import { EXIT } from '../exit-codes.js';
@@ -23,11 +24,17 @@ export async function validate(
   const found = await withProgress(terminal, `trying ${path}`, () =>
     validatePath(resolve(config.cwd, path), { version, files, dims }),
   ).catch((error: unknown) => {
-    throw new CliError(reasonOf(error), undefined, { cause: error });
+    throw trialError(error);
   });
   if (flags.json) printJson(terminal, validationJson(found));
   else for (const line of validationLines(found, terminal)) terminal.out(line);
   return isValid(found) ? EXIT.ok : EXIT.failed;
+}
+
+/** A path where no model lies is a fault of the command line, not of a model. */
+export function trialError(error: unknown): CliError {
+  const isMissing = error instanceof RemudaError && error.code === 'model_not_found';
+  return new CliError(reasonOf(error), isMissing ? EXIT.usage : EXIT.failed, { cause: error });
 }
 
 export function validationLines(found: PathValidation, terminal: Terminal): string[] {

@@ -1,7 +1,7 @@
 /** What the admin API has counted of a split and of a shadow, in lines. Its reports are open records: what is not there is left out. */
 import type { AdminModel } from '@remuda/schemas';
 import * as z from 'zod';
-import { milliseconds, plural } from '../terminal/figures.js';
+import { milliseconds, percent, plural } from '../terminal/figures.js';
 
 const Seconds = z.number().nullable().optional();
 
@@ -41,7 +41,7 @@ export function splitReportLines({ split_report }: Pick<AdminModel, 'split_repor
     const verdict = judgements[ref]?.verdict;
     const facts = [
       plural(requests, 'request'),
-      `${Number((error_rate * 100).toPrecision(3))} % errors`,
+      `${percent(error_rate)} errors`,
       ...(run_p95_s == null ? [] : [`p95 of runs ${milliseconds(run_p95_s * 1_000)} ms`]),
       ...(verdict === undefined ? [] : [VERDICTS[verdict] ?? verdict]),
     ];
@@ -58,8 +58,4 @@ export function shadowReportLines({ shadow_report }: Pick<AdminModel, 'shadow_re
     return `${output} differs by at most ${Number(max_abs_error.toPrecision(3))}${top}`;
   });
   return [`  ${version}: ${[`${compared} compared`, `${shadow_errors} errors`, ...differences].join('; ')}`];
-}
-
-function percent(share: number): string {
-  return `${Number((share * 100).toPrecision(3))} %`;
 }

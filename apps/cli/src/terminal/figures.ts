@@ -16,3 +16,8 @@ export function megabytes(bytes: number): string {
 export function plural(count: number, noun: string): string {
   return `${count.toLocaleString('en-US')} ${noun}${count === 1 ? '' : 's'}`;
 }
+
+/** Of a share from 0 to 1. */
+export function percent(share: number): string {
+  return `${Number((share * 100).toPrecision(3))} %`;
+}

@@ -26,6 +26,21 @@ describe('a table', () => {
     expect(lines.every((line) => displayWidth(line) <= 30)).toBe(true);
   });
 
+  it('goes on below where a column wraps, between words and else within one', () => {
+    const columns = [{ title: 'who' }, { title: 'detail', shrinkTo: 8, wrap: true }, { title: 'n' }];
+    const rows = [
+      ['ada', 'one two three', '1'],
+      ['bob', 'abcdefghijkl m', '2'],
+    ];
+    expect(tableLines(columns, rows, { width: 16 })).toEqual([
+      'who  detail    n',
+      'ada  one two   1',
+      '     three',
+      'bob  abcdefgh  2',
+      '     ijkl m',
+    ]);
+  });
+
   it('stays wider than asked rather than cut below what may be', () => {
     const [, line = ''] = tableLines(COLUMNS, [['abcdefghij', 'abcdefghij', '5']], { width: 10 });
     expect(line).toBe('abcde…  abcdefg…   5');

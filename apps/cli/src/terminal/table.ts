@@ -1,12 +1,14 @@
 /**
  * Rows of cells as aligned lines within a width. Columns get the width of their widest cell; where that is too much,
- * the columns that may shrink give way, the widest first, and their cells end in "…".
+ * the columns that may shrink give way, the widest first, and their cells end in "…" or go on in the next line.
  */
 export interface Column {
   title: string;
   align?: 'left' | 'right';
   /** Narrowest width it may be cut to; absent: never cut. */
   shrinkTo?: number;
+  /** What does not fit goes on below rather than being cut. */
+  wrap?: boolean;
 }
 
 /** `paint` colours the cell after it was measured and padded. */
@@ -31,7 +33,7 @@ export function tableLines(
   const titles = columns.map(({ title }): Cell => ({ text: title, paint: paintTitle }));
   const cells = [titles, ...rows.map((row) => row.map(asCell))];
   const widths = fittedWidths(columns, cells, width);
-  return cells.map((row) => lineOf(columns, row, widths));
+  return cells.flatMap((row) => linesOf(columns, row, widths));
 }
 
 function asCell(cell: string | Cell): Cell {
@@ -60,15 +62,30 @@ function widestThatShrinks(columns: readonly Column[], widths: readonly number[]
   return found;
 }
 
+function linesOf(columns: readonly Column[], row: readonly Cell[], widths: readonly number[]): string[] {
+  const parts = columns.map(({ wrap }, at) => {
+    const { text = '', paint } = row[at] ?? {};
+    const width = widths[at] as number;
+    return (wrap ? wrapped(text, width) : [cut(text, width)]).map((part): Cell => ({ text: part, paint }));
+  });
+  const height = Math.max(...parts.map((cell) => cell.length));
+  return Array.from({ length: height }, (_, line) =>
+    lineOf(
+      columns,
+      parts.map((cell) => cell[line] ?? { text: '' }),
+      widths,
+    ),
+  );
+}
+
+/** @param row cells that fit their widths */
 function lineOf(columns: readonly Column[], row: readonly Cell[], widths: readonly number[]): string {
   const parts = columns.map(({ align }, at) => {
     const { text, paint } = row[at] ?? { text: '' };
-    const width = widths[at] as number;
-    const shown = cut(text, width);
-    const space = ' '.repeat(width - displayWidth(shown));
+    const space = ' '.repeat((widths[at] as number) - displayWidth(text));
     // No spaces behind the last cell of a line, where they would only be in the way of who copies it.
     const after = at === columns.length - 1 ? '' : space;
-    const painted = paint && shown ? paint(shown) : shown;
+    const painted = paint && text ? paint(text) : text;
     return align === 'right' ? space + painted : painted + after;
   });
   return parts.join(GAP).replace(/ +$/, '');
@@ -85,6 +102,28 @@ export function cut(text: string, width: number): string {
     shown += character;
   }
   return `${shown}…`;
+}
+
+/** In lines of that width, between words; a word that is longer is broken where the line ends. */
+function wrapped(text: string, width: number): string[] {
+  const lines = [''];
+  for (const word of text.split(' ').flatMap((whole) => pieces(whole, width))) {
+    const line = lines.at(-1) as string;
+    const longer = line === '' ? word : `${line} ${word}`;
+    if (displayWidth(longer) <= width) lines[lines.length - 1] = longer;
+    else lines.push(word);
+  }
+  return lines;
+}
+
+function pieces(word: string, width: number): string[] {
+  const found = [''];
+  for (const character of word) {
+    const longer = found.at(-1) + character;
+    if (displayWidth(longer) <= width || longer === character) found[found.length - 1] = longer;
+    else found.push(character);
+  }
+  return found;
 }
 
 /** East Asian wide characters and emoji take two columns; combining marks none. */

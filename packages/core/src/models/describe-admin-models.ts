@@ -20,7 +20,7 @@ export interface ModelReports {
 export interface AdminViewDeps {
   catalogue: Pick<Catalogue, 'allEntries' | 'anyEntry' | 'configOf' | 'problemsOf'>;
   deployments: Pick<DeploymentView, 'of' | 'serving'>;
-  resolver: Pick<ModelResolver, 'defaultVersion' | 'fallbackProblem'>;
+  resolver: Pick<ModelResolver, 'defaultVersion' | 'fallbackOf' | 'fallbackProblem'>;
   fleet: Pick<FleetView, 'loadedBy' | 'workers'>;
   clock: Clock;
   /** Where the fleet keeps its measurements. */
@@ -47,6 +47,7 @@ export async function describeAdminModel(name: string, deps: AdminViewDeps): Pro
     load_mode: deployment.load_mode ?? config.load_mode,
     version_policy: deployment.version_policy ?? config.version_policy,
     default_version: deps.resolver.defaultVersion(name),
+    fallback: deps.resolver.fallbackOf(name),
     versions: versionsOf(entry, facts),
     convergence: convergenceOf(facts),
     split_report: deployment.split ? split : null,

@@ -91,6 +91,12 @@ export class ModelResolver {
     return known !== undefined && availableAt(known.availability, version).readyOn.has(deviceClass);
   }
 
+  /** The model that answers while this one cannot; null: there is none, or it could not. */
+  fallbackOf(model: string): string | null {
+    const name = this.#at(model)?.config?.fallback_model;
+    return name === undefined || this.#fallbackTrouble(model, name) !== undefined ? null : name;
+  }
+
   /** Why `fallback_model` of a model would not answer; undefined: it would, or there is none. */
   fallbackProblem(model: string): string | undefined {
     const known = this.#at(model);

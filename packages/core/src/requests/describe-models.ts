@@ -10,6 +10,7 @@ import { allowedClasses } from '../devices/affinity-rules.js';
 import { unmetRules } from '../devices/fits-device.js';
 import type { FleetView } from '../fleet/fleet-view.js';
 import type { DeploymentView } from '../models/deployment-view.js';
+import { missingFilesProblem } from '../models/missing-files.js';
 import type { ModelResolver } from '../models/model-resolver.js';
 import { servedRef } from '../models/target-refs.js';
 import type { JobQueues } from '../queue/job-queue.js';
@@ -65,26 +66,39 @@ async function summaryOf(entry: CatalogueEntry, deps: DescribeDeps): Promise<Mod
   };
 }
 
-/** What its files and workers say, that it would have no fallback where it should, and rules that no device can meet. */
+/**
+ * What its files and workers say, that it would have no fallback where it should, rules that no device can meet, and
+ * that nobody has its files.
+ */
 export function problemsOf(
   entry: CatalogueEntry,
   {
     catalogue,
     resolver,
     fleet,
+    deployments,
   }: {
     catalogue: Pick<Catalogue, 'problemsOf' | 'configOf'>;
     resolver: Pick<ModelResolver, 'fallbackProblem'>;
     fleet: Pick<FleetView, 'workers'>;
+    deployments: Pick<DeploymentView, 'of'>;
   },
 ): string[] {
   // The rules that are wanted now; what was loaded by other ones may still serve.
   const config = entry.local?.config ?? catalogue.configOf(entry);
   const fallback = resolver.fallbackProblem(entry.name);
+  const missing = missingFilesProblem({
+    model: entry.name,
+    inRepository: entry.local !== null,
+    deployment: deployments.of(entry.name),
+    config,
+    workers: fleet.workers,
+  });
   return [
     ...catalogue.problemsOf(entry),
     ...(fallback === undefined ? [] : [fallback]),
     ...(config ? unmetRules(entry.name, config, fleet.workers) : []),
+    ...(missing === undefined ? [] : [missing]),
   ];
 }
 

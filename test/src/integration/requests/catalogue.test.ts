@@ -147,6 +147,20 @@ it('finds a model that was added after the start', async () => {
   );
 });
 
+it('says of a model whose files nobody has any more that it can be taken out, and accepts its requests as before', async () => {
+  const writer = await worker(() => heartbeat([{ model: 'local' }]));
+  await until('the worker is seen', async () => {
+    await rig.cases.fleetView.refresh();
+    return rig.cases.fleetView.workers.length === 1;
+  });
+  const gone = (await rig.cases.models()).find(({ name }) => name === 'model');
+  expect(gone?.problems).toEqual([
+    'no worker has its files any more; `remuda models unregister model` takes it out',
+  ]);
+  expect((await rig.cases.submit(submission())).record.status).toBe('queued');
+  await writer.stop();
+});
+
 it('takes a worker as live while its heartbeats come, and drops it when it stops or dies', async () => {
   const writer = await worker(() => heartbeat([{ model: 'model' }]));
   await rig.cases.fleetView.refresh();

@@ -157,6 +157,7 @@ describe('a fallback', () => {
       notices: ['spare answers in place of model: no live worker has model@1 ready or could load it'],
     });
     expect(await rig.queues.of({ ...PARTITION, model: 'spare' }).has(record.request_id)).toBe(true);
+    expect((await rig.cases.admin.describe('model')).fallback).toBe('spare');
   });
 
   it('answers while the runs of every ready copy keep failing', async () => {
@@ -182,8 +183,10 @@ describe('a fallback', () => {
   it('that is not ready itself, or takes other inputs, does not answer, which is shown', async () => {
     await workerHas();
     expect((await rig.cases.submit(submission())).record.model).toBe('model');
+    expect((await rig.cases.admin.describe('model')).fallback).toBeNull();
     expect((await rig.cases.model('model')).problems).toEqual([
       'model: fallback_model spare cannot answer for it: its version 1 is not ready on a live worker',
+      'no worker has its files any more; `remuda models unregister model` takes it out',
     ]);
     const [x] = signature().inputs;
     await publish({
