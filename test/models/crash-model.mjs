@@ -2,10 +2,8 @@
 // harness of its own that sends SIGKILL to its process when any row has x[i, 0] == 777. A plain ONNX file cannot do
 // that portably. `await makeCrashModel(dir)`, or `node test/models/crash-model.mjs DIR`.
 
-import { access, copyFile, mkdir, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { makeTestModels } from './make-models.mjs';
+import { layHarnessedIdentity } from './harnessed-identity.mjs';
 
 const CONFIG = `description: Kills its process on a marked input, as a native crash would.
 harness: ./harness.mjs
@@ -41,19 +39,9 @@ function isMarked({ rows, inputs: [x] }) {
 }
 `;
 
-/** Lays <dir>/crash-on-mark; takes the graph of identity-fp32, which it makes if it is not there. */
-export async function makeCrashModel(dir) {
-  const identity = join(dir, 'identity-fp32/1/model.onnx');
-  const known = await access(identity).then(
-    () => true,
-    () => false,
-  );
-  if (!known) await makeTestModels(dir);
-  const folder = join(dir, 'crash-on-mark');
-  await mkdir(join(folder, '1'), { recursive: true });
-  await writeFile(join(folder, 'model.yaml'), CONFIG);
-  await writeFile(join(folder, 'harness.mjs'), HARNESS);
-  await copyFile(identity, join(folder, '1/model.onnx'));
+/** Lays <dir>/crash-on-mark. */
+export function makeCrashModel(dir) {
+  return layHarnessedIdentity(dir, { name: 'crash-on-mark', config: CONFIG, harness: HARNESS });
 }
 
 if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href) {

@@ -2,10 +2,8 @@
 // runs wait for as long as the file gated/closed exists. What is to happen "while a batch runs" then does, however fast
 // or slow the machine is. `await makeGateModel(dir)`, or `node test/models/gate-model.mjs DIR`.
 
-import { access, copyFile, mkdir, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { makeTestModels } from './make-models.mjs';
+import { layHarnessedIdentity } from './harnessed-identity.mjs';
 
 const CONFIG = `description: Gives back x once the file gated/closed is not there.
 harness: ./harness.mjs
@@ -38,19 +36,9 @@ export async function definition({ kind }) {
 }
 `;
 
-/** Lays <dir>/gated; takes the graph of identity-fp32, which it makes if it is not there. */
-export async function makeGateModel(dir) {
-  const identity = join(dir, 'identity-fp32/1/model.onnx');
-  const known = await access(identity).then(
-    () => true,
-    () => false,
-  );
-  if (!known) await makeTestModels(dir);
-  const folder = join(dir, 'gated');
-  await mkdir(join(folder, '1'), { recursive: true });
-  await writeFile(join(folder, 'model.yaml'), CONFIG);
-  await writeFile(join(folder, 'harness.mjs'), HARNESS);
-  await copyFile(identity, join(folder, '1/model.onnx'));
+/** Lays <dir>/gated. */
+export function makeGateModel(dir) {
+  return layHarnessedIdentity(dir, { name: 'gated', config: CONFIG, harness: HARNESS });
 }
 
 if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href) {

@@ -1,6 +1,7 @@
 /**
  * A role that one process of the fleet has at a time: a key with a time to live and the holder's token in it. It is
- * taken again with every turn; a holder that dies loses it when the time is up. The sweeper, the rerouter and the steward have one each.
+ * taken again with every turn; a holder that dies loses it when the time is up. The sweeper, the rerouter and the
+ * steward have one each.
  *
  * A holder that stood still may believe for a moment that it still has it: what must not happen twice checks the token
  * in the script that writes.

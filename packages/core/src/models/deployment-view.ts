@@ -35,8 +35,6 @@ export class DeploymentView implements Service {
   readonly #repeat: Repeat;
   #deployments: ReadonlyMap<string, ModelDeployment> = new Map();
   #serving: ReadonlyMap<string, ServingState> = new Map();
-  /** Asked for again and again, of many models. */
-  readonly #untouched = new Map<string, ModelDeployment>();
   #revision = -1;
   #servingText = '';
   #refreshing: Promise<void> | undefined;
@@ -60,11 +58,7 @@ export class DeploymentView implements Service {
 
   /** The desired state of a model, also of one that nobody has touched. */
   of(model: string): ModelDeployment {
-    const known = this.#deployments.get(model) ?? this.#untouched.get(model);
-    if (known) return known;
-    const fresh = untouched(model);
-    this.#untouched.set(model, fresh);
-    return fresh;
+    return this.#deployments.get(model) ?? untouched(model);
   }
 
   /** What requests without a version go to; undefined: nothing was agreed yet. */

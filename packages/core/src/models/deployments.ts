@@ -12,6 +12,8 @@ import type { Keys } from '../store/keys.js';
 import { callScript, type Redis } from '../store/redis.js';
 import { ParsedTexts } from './parsed-texts.js';
 
+/** When what nobody has touched was changed. A text: it is asked for again and again, of many models. */
+const NEVER = '1970-01-01T00:00:00.000Z';
 const HISTORY_KEPT = 500;
 /** Edits are made by people: that many in a row lost to other processes means that something is wrong. */
 const MOST_TRIES = 20;
@@ -156,7 +158,7 @@ export function untouched(model: string): ModelDeployment {
     split: null,
     shadow: null,
     digests: {},
-    updated_at: new Date(0).toISOString(),
+    updated_at: NEVER,
     updated_by: 'repository',
   };
 }

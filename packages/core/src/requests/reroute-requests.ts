@@ -84,7 +84,7 @@ export class Rerouter implements Service {
   /** One turn, unless another process of the fleet has the lease. */
   async turn(): Promise<void> {
     const { redis, store, afterMs = AFTER_MS } = this.#options;
-    if (redis.status !== 'ready' || !(await this.#lease.hold())) return;
+    if (!(await this.#lease.hold())) return;
     const [workers] = await Promise.all([readFleet(redis, store.keys), this.#signatures.refresh()]);
     const signatures = [...this.#signatures.byField.values()].map(({ signature }) => signature);
     const lost = this.#lost.update(signatures, indexClasses(workers), this.#clock.now(), afterMs);
