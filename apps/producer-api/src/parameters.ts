@@ -16,7 +16,7 @@ export function refuseUnsupported({ stream, webhook }: RequestOptions, path: Pat
   const code = 'unsupported_feature';
   if (stream) refuse([...path, 'stream'], 'no streaming: the model cannot stream', 'true', code);
   if (webhook !== undefined)
-    refuse([...path, 'webhook'], 'no webhook: they are not offered yet', webhook, code);
+    refuse([...path, 'webhook'], 'no webhook: they are not offered yet', 'one', code);
 }
 
 /** Schemas are kept by the digest of the model version; this many versions are more than any server sees at once. */

@@ -13,6 +13,7 @@ import Fastify, {
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import type { ZodType } from 'zod';
 import { REQUEST_TYPES, registerContentTypes, unsupportedType } from './bodies/content-types.js';
+import { registerCaller } from './caller.js';
 import type { ServerDeps } from './deps.js';
 import { toProblem } from './errors.js';
 import { methodsOfRoutes } from './methods.js';
@@ -46,6 +47,7 @@ export function createServer(deps: ServerDeps): FastifyInstance {
   app.setSerializerCompiler(() => JSON.stringify);
   app.setErrorHandler((error, request, reply) => sendProblem(error, request, reply, deps));
   registerTrace(app);
+  registerCaller(app);
   refuseEarly(app, deps);
   closeWell(app, deps);
   countCalls(app, deps);

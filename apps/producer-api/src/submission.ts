@@ -1,4 +1,5 @@
 /** From a parsed body to a Submission: everything is checked here that can be, so that nothing invalid is ever stored. */
+import type { Caller } from '@remuda/core/access/caller';
 import type { RequestUseCases, Submission } from '@remuda/core/requests/submission';
 import { validateItems } from '@remuda/core/requests/validate-inputs';
 import type { Lane } from '@remuda/schemas';
@@ -9,17 +10,15 @@ export interface SubmissionContext {
   model: string;
   lane: Lane;
   traceId: string;
+  caller: Caller;
   /** Where the request stands in the body; [] but in a batch. */
   path: readonly PropertyKey[];
 }
 
-/** Every request belongs to a tenant; until there are keys, to this one. */
-const TENANT = 'default';
-
 /** @throws InvalidInputError, and RemudaError as RequestUseCases.resolve */
 export async function toSubmission(
   body: ParsedBody,
-  { model, lane, traceId, path }: SubmissionContext,
+  { model, lane, traceId, caller, path }: SubmissionContext,
   useCases: Pick<RequestUseCases, 'resolve'>,
 ): Promise<Submission> {
   refuseUnsupported(body.options, path);
@@ -35,7 +34,8 @@ export async function toSubmission(
     items: validateItems(items, signature),
     hasItems,
     lane,
-    tenant: TENANT,
+    tenant: caller.tenant,
+    keyId: caller.keyId,
     traceId,
   };
 }

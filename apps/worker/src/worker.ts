@@ -19,6 +19,8 @@ import type { Logger } from '@remuda/core/observability/logger';
 import { createMetrics, type Metrics } from '@remuda/core/observability/metrics';
 import { sparseErrors } from '@remuda/core/observability/sparse-log';
 import { JobQueues } from '@remuda/core/queue/job-queue';
+import { afterEnd } from '@remuda/core/requests/after-end';
+import { Aftermath } from '@remuda/core/requests/aftermath';
 import { Rerouter } from '@remuda/core/requests/reroute-requests';
 import { Sweeper } from '@remuda/core/requests/sweep-requests';
 import { Keys } from '@remuda/core/store/keys';
@@ -172,6 +174,7 @@ export class Worker implements Service {
         // A simulated worker has nothing to try.
         ...(this.#newRunner ? [] : [trials]),
         this.#liveness,
+        this.#newAftermath(),
         ...(this.#config.sweeper ? [this.#newSweeper(), this.#newRerouter()] : []),
         ...(this.#config.steward ? [this.#steward] : []),
       ],
@@ -287,6 +290,14 @@ export class Worker implements Service {
 
   #newRerouter(): Rerouter {
     return new Rerouter(this.#repairDeps());
+  }
+
+  #newAftermath(): Aftermath {
+    return new Aftermath({
+      ...{ redis: this.#redis, subscriber: this.#subscriber, store: this.#store, clock: this.#clock },
+      handlers: afterEnd(),
+      onError: (error) => this.#redisError(error),
+    });
   }
 
   #repairDeps() {

@@ -75,8 +75,59 @@ export const ERROR_CATALOGUE = {
     retryable: false,
     sentence: "The device asked for is not among those that the model's rules allow.",
   },
+  dead_letter_not_found: {
+    status: 404,
+    retryable: false,
+    sentence: 'No dead letter of that id is kept: there was none, it was discarded, or its time has passed.',
+  },
+  webhook_not_found: {
+    status: 404,
+    retryable: false,
+    sentence: 'No webhook endpoint, event or delivery of that id is known.',
+  },
+  key_not_found: { status: 404, retryable: false, sentence: 'There is no API key of that id.' },
+  tenant_not_found: { status: 404, retryable: false, sentence: 'There is no tenant of that name.' },
+  // Who calls, and what they may
+  unauthorized: { status: 401, retryable: false, sentence: 'The call has no valid API key.' },
+  forbidden: {
+    status: 403,
+    retryable: false,
+    sentence: 'The API key does not have the scope that this needs.',
+  },
+  webhook_refused: {
+    status: 422,
+    retryable: false,
+    sentence: 'The webhook may not be sent to that address.',
+  },
+  // The same call again
+  idempotency_key_invalid: {
+    status: 400,
+    retryable: false,
+    sentence: 'The Idempotency-Key is not a quoted string of 1 to 255 printable characters.',
+  },
+  idempotency_in_progress: {
+    status: 409,
+    retryable: true,
+    sentence: 'The first call with this Idempotency-Key has not been answered yet.',
+  },
+  idempotency_mismatch: {
+    status: 422,
+    retryable: false,
+    sentence: 'This Idempotency-Key was used for a call with other content.',
+  },
   // Load and trouble
   over_capacity: { status: 429, retryable: true, sentence: 'The queue of this model is full.' },
+  tenant_over_quota: {
+    status: 429,
+    retryable: true,
+    sentence: 'The tenant has as much waiting as it may have.',
+  },
+  rate_limited: { status: 429, retryable: true, sentence: 'The API key has sent more than its rate allows.' },
+  deadline_unreachable: {
+    status: 429,
+    retryable: true,
+    sentence: 'The request would not begin, or not end, before its deadline; nothing was accepted.',
+  },
   store_unavailable: {
     status: 503,
     retryable: true,

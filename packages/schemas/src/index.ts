@@ -1,4 +1,5 @@
 /** Every shape that crosses a boundary. JSON Schemas in ../json are generated from these (pnpm schemas). */
+export * from './access.js';
 export * from './admin.js';
 export * from './base64.js';
 export * from './bytes-elements.js';
@@ -18,3 +19,4 @@ export * from './model-versions.js';
 export * from './tensor.js';
 export * from './tensor-codec.js';
 export * from './violation.js';
+export * from './webhook.js';

@@ -8,6 +8,7 @@ import * as z from 'zod';
 import { ItemError } from './errors.js';
 import { VersionRef } from './model-versions.js';
 import { InputValue } from './tensor.js';
+import { WebhookOption } from './webhook.js';
 
 export const LIMITS = {
   /** Items of one request. */
@@ -67,8 +68,24 @@ export const RequestMetadata = z
       .max(LIMITS.timeoutMs)
       .optional()
       .describe(
-        'From acceptance, in milliseconds: a request that has not begun to run by then ends as expired.',
+        'Time to start, from acceptance, in milliseconds: a request that has not begun to run by then ends as expired.',
       ),
+    start_by: z.iso
+      .datetime({ offset: true })
+      .optional()
+      .describe('The same as a point in time (RFC 3339); where both are given, the earlier counts.'),
+    finish_timeout_ms: z
+      .int()
+      .min(1)
+      .max(LIMITS.timeoutMs)
+      .optional()
+      .describe(
+        'Time to finish, from acceptance, in milliseconds: a request that has not ended by then ends as expired, even where it runs; a later answer is thrown away.',
+      ),
+    finish_by: z.iso
+      .datetime({ offset: true })
+      .optional()
+      .describe('The same as a point in time (RFC 3339); where both are given, the earlier counts.'),
     sticky_key: z
       .string()
       .min(1)
@@ -121,7 +138,13 @@ export const RequestOptions = z.strictObject({
     .max(40)
     .optional()
     .describe('Device class to run on, within what the model allows.'),
-  webhook: z.url().max(2048).optional().describe('Not offered yet: answered with unsupported_feature.'),
+  webhook: WebhookOption.optional(),
+  cache: z
+    .enum(['use', 'bypass'])
+    .optional()
+    .describe(
+      'Whether an answer may come from the result cache of the model, where it has one. Default use; bypass runs it in any case.',
+    ),
 });
 export type RequestOptions = z.infer<typeof RequestOptions>;
 
@@ -203,6 +226,7 @@ export const RequestRecord = z
     started_at: Timestamp.nullable(),
     finished_at: Timestamp.nullable(),
     deadline_at: Timestamp.nullable().describe('When a request that has not begun to run expires.'),
+    finish_deadline_at: Timestamp.nullable().describe('When a request that has not ended expires.'),
     expires_at: Timestamp.describe(
       'When record and result are removed; while the request has not ended, when they would be if it ended now.',
     ),

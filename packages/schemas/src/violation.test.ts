@@ -79,7 +79,7 @@ describe('an InferenceRequest', () => {
       [
         'request_id | a letter, then up to 127 letters, digits, "_" or "-" | "1 2"',
         'version | a version number or an alias | "V2"',
-        'webhook | a valid url | "here"',
+        'webhook | an http:// or https:// URL | "here"',
       ],
     ],
     [

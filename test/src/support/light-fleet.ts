@@ -172,6 +172,8 @@ export class LightFleet {
         fingerprint: 'f',
         acceptedAt: Date.now(),
         deadline: 0,
+        finishDeadline: 0,
+        after: false,
         resultTtlMs: 60_000,
       },
       payloads: [Buffer.from('x')],

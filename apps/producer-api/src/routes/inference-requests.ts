@@ -69,7 +69,13 @@ export function inferenceRequestRoutes(app: App, deps: ServerDeps): void {
     const body = await parseRequestBody(request, deps.maxBodyBytes);
     const submission = await toSubmission(
       body,
-      { model: request.params.model, lane: 'interactive', traceId: request.traceId, path: [] },
+      {
+        model: request.params.model,
+        lane: 'interactive',
+        traceId: request.traceId,
+        caller: request.caller,
+        path: [],
+      },
       deps.useCases,
     );
     const { record } = await deps.useCases.submit(submission);

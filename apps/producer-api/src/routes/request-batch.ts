@@ -81,14 +81,14 @@ async function submissionOrError(
   entry: unknown,
   index: number,
   lane: Lane,
-  { traceId, traceGiven }: FastifyRequest,
+  { traceId, traceGiven, caller }: FastifyRequest,
   useCases: Pick<RequestUseCases, 'resolve'>,
 ): Promise<Submission | Error> {
   try {
     const path = ['requests', index];
     const { model, rest } = splitEntry(entry, path);
     // Without a trace of the caller's each request gets one of its own, so that each has its own way in the log.
-    const context = { model, lane, traceId: traceGiven ? traceId : newTraceId(), path };
+    const context = { model, lane, traceId: traceGiven ? traceId : newTraceId(), caller, path };
     return await toSubmission(parseJsonRequest(rest, path), context, useCases);
   } catch (error) {
     return error as Error;

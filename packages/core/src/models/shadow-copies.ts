@@ -117,6 +117,8 @@ function copyOf(primary: Acceptance, version: string, now: number): Acceptance {
     fingerprint: '',
     acceptedAt: now,
     deadline: now + DEADLINE_MS,
+    finishDeadline: 0,
+    after: false,
     resultTtlMs: KEPT_MS,
     document: {
       ...document,

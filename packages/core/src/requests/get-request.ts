@@ -10,7 +10,9 @@ export async function getRequest(
   { store, guard }: { store: Pick<RequestStore, 'read'>; guard: StoreGuard },
 ): Promise<StoredRecord> {
   const [record] = await guard.run(() => store.read([requestId]));
-  if (!record || record.document.shadowOf !== undefined) {
+  // It may be kept longer than its retention, for what is to be done after its end.
+  const over = record?.expiresAt != null && record.expiresAt <= Date.now();
+  if (!record || over || record.document.shadowOf !== undefined) {
     throw new RemudaError(
       'request_not_found',
       `no request "${requestId}" is known: it never was, or the time for which it was kept has passed`,

@@ -43,11 +43,21 @@ export function prepareRequest(preparation: Preparation): Acceptance {
     // An id of our own making is never sent again, so nothing is compared with it.
     fingerprint: supplied === undefined ? '' : fingerprintOf(submission, payloads),
     acceptedAt: now,
-    deadline: metadata.timeout_ms === undefined ? 0 : now + metadata.timeout_ms,
+    deadline: earliest(now, metadata.timeout_ms, metadata.start_by),
+    finishDeadline: earliest(now, metadata.finish_timeout_ms, metadata.finish_by),
+    after: false,
     resultTtlMs: (metadata.result_ttl_s ?? defaultResultTtlS) * 1000,
     document: documentOf(preparation, metadata, payloads),
     payloads,
   };
+}
+
+/** The earlier of a time-out and a point in time, Unix milliseconds; 0: neither is given. */
+function earliest(now: number, timeoutMs: number | undefined, by: string | undefined): number {
+  const times: number[] = [];
+  if (timeoutMs !== undefined) times.push(now + timeoutMs);
+  if (by !== undefined) times.push(Date.parse(by));
+  return times.length === 0 ? 0 : Math.min(...times);
 }
 
 function payloadOf(item: SubmittedItem, parameters: Record<string, unknown> | undefined): Buffer {
@@ -59,7 +69,7 @@ function documentOf(
   metadata: RequestMetadata,
   payloads: readonly Buffer[],
 ): RequestDocument {
-  const { items, options, hasItems, tenant, traceId } = submission;
+  const { items, options, hasItems, tenant, keyId, traceId } = submission;
   const units = unitsOf(items, signature, options.parameters);
   const [only] = payloads;
   return {
@@ -67,6 +77,7 @@ function documentOf(
     version: signature.version,
     digest: signature.digest,
     tenant,
+    ...(keyId === null ? {} : { keyId }),
     rows: units.reduce((sum, [count, rows]) => sum + count * rows, 0),
     hasItems,
     itemIds: items.some((item) => item.id !== null) ? items.map((item) => item.id) : undefined,

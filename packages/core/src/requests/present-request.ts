@@ -29,6 +29,7 @@ export function presentRequest(record: StoredRecord, now: number): RequestRecord
     started_at: record.startedAt === null ? null : iso(record.startedAt),
     finished_at: record.finishedAt === null ? null : iso(record.finishedAt),
     deadline_at: record.deadline === 0 ? null : iso(record.deadline),
+    finish_deadline_at: record.finishDeadline === 0 ? null : iso(record.finishDeadline),
     expires_at: iso(record.expiresAt ?? now + record.resultTtlMs),
     trace_id: document.traceId,
     notices: document.notices,
@@ -53,6 +54,7 @@ export function recordOf(acceptance: Acceptance): StoredRecord {
     finishedAt: null,
     expiresAt: null,
     deadline: acceptance.deadline,
+    finishDeadline: acceptance.finishDeadline,
     resultTtlMs: acceptance.resultTtlMs,
     error: null,
   };

@@ -38,6 +38,8 @@ export interface Submission {
   hasItems: boolean;
   lane: Lane;
   tenant: string;
+  /** Id of the API key that it came with; null: none was asked for. */
+  keyId: string | null;
   traceId: string;
 }
 

@@ -20,6 +20,8 @@ import type { Keys } from '../store/keys.js';
 import type { Redis } from '../store/redis.js';
 import { RequestStore } from '../store/request-store.js';
 import { Admission } from './admission.js';
+import { afterEnd } from './after-end.js';
+import { Aftermath } from './aftermath.js';
 import { cancelRequest } from './cancel-request.js';
 import { Catalogue, type CatalogueOptions } from './catalogue.js';
 import { describeModel, describeModels } from './describe-models.js';
@@ -185,19 +187,41 @@ function partsOf(deps: RequestUseCaseDeps) {
   });
   const read = (requestId: string) => getRequest(requestId, { store, guard });
   const waiters = new RequestWaiters({ subscriber, keys, read, metrics, clock, onError });
+  const aftermath = new Aftermath({ redis, subscriber, store, handlers: afterEnd(), onError, clock });
   const models = { catalogue, deployments, resolver };
   const outlook = { queues, fleet, deployments, depths: admission.depths, rowMeans, clock };
-  return { store, queues, guard, fleet, ...models, admission, withdrawals, submitter, waiters, outlook };
+  return {
+    store,
+    queues,
+    guard,
+    fleet,
+    ...models,
+    admission,
+    withdrawals,
+    submitter,
+    waiters,
+    outlook,
+    aftermath,
+  };
 }
 
 function lifeOf(
-  { fleet, deployments, catalogue, waiters, withdrawals, admission, queues }: ReturnType<typeof partsOf>,
+  {
+    fleet,
+    deployments,
+    catalogue,
+    waiters,
+    withdrawals,
+    admission,
+    queues,
+    aftermath,
+  }: ReturnType<typeof partsOf>,
   { logger }: RequestUseCaseDeps,
 ): ServiceGroup {
   const queueService: Service = { name: 'queues', start: async () => {}, stop: () => queues.close() };
   const door: Service = { name: 'admission', start: async () => {}, stop: async () => admission.close() };
   // Stopped in reverse: first the door, last the queues that withdrawals still need.
-  const services = [queueService, withdrawals, fleet, deployments, catalogue, waiters, door];
+  const services = [queueService, withdrawals, fleet, deployments, catalogue, waiters, aftermath, door];
   return new ServiceGroup('requests', services, (service, err) => {
     logger.error({ err, stopping: service }, 'a service did not stop well');
   });

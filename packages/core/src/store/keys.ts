@@ -64,6 +64,16 @@ export class Keys {
     return `${this.#tagged(shard)}:all`;
   }
 
+  /** Sorted set: ids of requests that have ended and about which something is still to be done, by time. */
+  after(shard: number): string {
+    return `${this.#tagged(shard)}:after`;
+  }
+
+  /** Channel: something is to be done about the end of a request. The scripts build it from ended(). */
+  afterChanged(): string {
+    return `${this.ended()}:after`;
+  }
+
   /** Channel: ids of requests that have just ended, joined by spaces. */
   ended(): string {
     return `${this.space.prefix}:ended`;

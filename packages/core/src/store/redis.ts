@@ -117,6 +117,8 @@ const SCRIPTS = {
   saveDeployment: ['save-deployment-3.lua'],
   saveServing: ['save-serving-2.lua'],
   addToReport: ['add-to-report-2.lua'],
+  takeAftermath: ['take-aftermath-1.lua'],
+  finishAftermath: ['ending.lua', 'finish-aftermath-2.lua'],
 } as const;
 export type ScriptName = keyof typeof SCRIPTS;
 

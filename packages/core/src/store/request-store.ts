@@ -28,8 +28,12 @@ export interface Acceptance {
   /** Equal for equal content: tells a repeated request from a different one with the same id. */
   fingerprint: string;
   acceptedAt: number;
-  /** Unix milliseconds; 0: none. */
+  /** By which it must begin to run, Unix milliseconds; 0: none. */
   deadline: number;
+  /** By which it must have ended, Unix milliseconds; 0: none. */
+  finishDeadline: number;
+  /** Something is to be done when it has ended: see requests/aftermath.ts. */
+  after: boolean;
   resultTtlMs: number;
   document: RequestDocument;
   /** One input frame for each item. */
@@ -84,6 +88,8 @@ export class RequestStore {
         acceptance.resultTtlMs,
         acceptance.deadline,
         document.inline ? (payloads[0] as Buffer) : '',
+        acceptance.finishDeadline,
+        acceptance.after ? '1' : '',
       ],
     );
     const verdict = stored.length === 0 ? await answer : (await Promise.all([answer, ...stored]))[0];
@@ -294,6 +300,23 @@ export class RequestStore {
     const gone = ids.filter((_, i) => present[i] === 0);
     if (gone.length > 0) await this.#redis.zrem(this.keys.all(shard), ...gone);
     return { cursor: next, removed: gone.length };
+  }
+
+  /** Takes up to `count` ended requests about which something is to be done; they come again at `until`. */
+  async takeAftermath(shard: number, now: number, until: number, count: number): Promise<string[]> {
+    const reply = await callScript(
+      this.#redis,
+      'takeAftermath',
+      [this.keys.after(shard)],
+      [now, until, count],
+    );
+    return reply as string[];
+  }
+
+  /** Everything about the end of a request is done. */
+  async finishAftermath(requestId: string, now: number): Promise<void> {
+    const keys = [this.keys.record(requestId), this.keys.after(this.keys.shardOf(requestId))];
+    await callScript(this.#redis, 'finishAftermath', keys, [requestId, now, this.keys.tagOf(requestId)]);
   }
 
   /** Counts how often the sweeper has put a lost job back; 0: the record is gone. */

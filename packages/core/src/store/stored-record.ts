@@ -10,6 +10,8 @@ export interface RequestDocument {
   version: string;
   digest: string;
   tenant: string;
+  /** Id of the API key that it came with; absent: none was asked for. */
+  keyId?: string;
   rows: number;
   /** False: the request came with `inputs`, and its one item is presented as the request itself. */
   hasItems: boolean;
@@ -45,8 +47,10 @@ export interface StoredRecord {
   startedAt: number | null;
   finishedAt: number | null;
   expiresAt: number | null;
-  /** 0: none. */
+  /** By which it must begin to run, Unix milliseconds; 0: none. */
   deadline: number;
+  /** By which it must have ended, Unix milliseconds; 0: none. */
+  finishDeadline: number;
   resultTtlMs: number;
   error: ItemError | null;
 }
@@ -69,11 +73,12 @@ export const RECORD_FIELDS = [
   'err',
   'route',
   'skip',
+  'fdl',
 ] as const;
 
 /** Fields of the hash as a record; null where there is none. */
 export function readStoredRecord(requestId: string, fields: readonly (string | null)[]): StoredRecord | null {
-  const [doc, status, nonce, n, ok, done, token, at, start, fin, exp, deadline, ttl, err, route, skip] =
+  const [doc, status, nonce, n, ok, done, token, at, start, fin, exp, deadline, ttl, err, route, skip, fdl] =
     fields;
   if (!doc || !status) return null;
   const items = Number(n);
@@ -98,6 +103,7 @@ export function readStoredRecord(requestId: string, fields: readonly (string | n
     finishedAt: finished ? Number(fin) : null,
     expiresAt: exp ? Number(exp) : null,
     deadline: Number(deadline ?? 0),
+    finishDeadline: Number(fdl ?? 0),
     resultTtlMs: Number(ttl),
     error: err ? (JSON.parse(err) as ItemError) : null,
   };

@@ -150,6 +150,7 @@ export function submission({
     hasItems,
     lane: 'interactive',
     tenant: 'default',
+    keyId: null,
     traceId: 'a'.repeat(32),
   };
 }

@@ -85,12 +85,14 @@ it('lets go when the caller has gone', async () => {
   expect((await wait).status).toBe('queued');
 });
 
+/** As the script writes it, but without its message. */
+const ENDED = { s: 'succeeded', fin: '1', exp: String(Date.now() + 3_600_000) };
+
 it('finds an end whose message was lost', async () => {
   const { record } = await rig.cases.submit(submission());
   const wait = rig.cases.waitFor(record.request_id, 20_000);
   await until('it waits', () => clock.isAwaited(RECHECK_MS));
-  // The end as the script writes it, but without its message.
-  await rig.redis.hset(rig.keys.record(record.request_id), { s: 'succeeded', fin: '1', exp: '2' });
+  await rig.redis.hset(rig.keys.record(record.request_id), ENDED);
   clock.pass(RECHECK_MS);
   expect((await wait).status).toBe('succeeded');
 });
@@ -99,7 +101,7 @@ it('looks again when the subscriber was away', async () => {
   const { record } = await rig.cases.submit(submission());
   const wait = rig.cases.waitFor(record.request_id, 20_000);
   await until('it waits', () => clock.isAwaited(RECHECK_MS));
-  await rig.redis.hset(rig.keys.record(record.request_id), { s: 'succeeded', fin: '1', exp: '2' });
+  await rig.redis.hset(rig.keys.record(record.request_id), ENDED);
   expect(await rig.redis.call('CLIENT', 'KILL', 'ID', rig.subscriberId)).toBe(1);
   expect((await wait).status).toBe('succeeded');
 });

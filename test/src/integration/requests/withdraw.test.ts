@@ -18,9 +18,10 @@ async function acceptanceOf(id: string): Promise<Acceptance> {
   const record = await stored(rig.store, id);
   const fingerprint = (await rig.redis.hget(rig.keys.record(id), 'fp')) as string;
   if (!record) throw new Error('not there');
-  const { document, nonce, acceptedAt, deadline, resultTtlMs } = record;
+  const { document, nonce, acceptedAt, deadline, finishDeadline, resultTtlMs } = record;
   return {
-    ...{ requestId: id, nonce, fingerprint, acceptedAt, deadline, resultTtlMs, document },
+    ...{ requestId: id, nonce, fingerprint, acceptedAt, deadline, finishDeadline, resultTtlMs, document },
+    after: false,
     payloads: [Buffer.from('frame')],
   };
 }

@@ -27,9 +27,19 @@ local function expire_large(rec, tag, id, nonce, n, ttl_ms)
   end
 end
 
--- Makes a request terminal: status, time, time to live; no longer open.
-local function end_request(rec, open, id, status, now, ttl_ms)
+-- A request whose end still has to be told to others is kept at least this long, whatever its retention.
+local AFTERMATH_MS = 7 * 24 * 3600 * 1000
+
+-- Makes a request terminal: status, time, time to live; no longer open. What is to be done after its end (a webhook,
+-- say) is noted in the same step, so that no crash can come between. Returns how long it is kept, in milliseconds.
+local function end_request(rec, open, tag, id, status, now, ttl_ms, after, channel)
   redis.call('HSET', rec, 's', status, 'fin', now, 'exp', now + ttl_ms)
-  redis.call('PEXPIRE', rec, ttl_ms)
   redis.call('ZREM', open, id)
+  if after then
+    ttl_ms = math.max(ttl_ms, AFTERMATH_MS)
+    redis.call('ZADD', tag .. ':after', now, id)
+    redis.call('PUBLISH', channel .. ':after', '')
+  end
+  redis.call('PEXPIRE', rec, ttl_ms)
+  return ttl_ms
 end

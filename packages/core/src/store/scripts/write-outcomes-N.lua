@@ -10,7 +10,7 @@ for i = 2, #KEYS do
   local rec = KEYS[i]
   local base = 3 + (i - 2) * 6
   local id, item, token, nonce, kind = ARGV[base + 1], ARGV[base + 2], tonumber(ARGV[base + 3]), ARGV[base + 4], ARGV[base + 5]
-  local f = redis.call('HMGET', rec, 's', 'tok', 'nonce', 'n', 'ttl')
+  local f = redis.call('HMGET', rec, 's', 'tok', 'nonce', 'n', 'ttl', 'aft')
   local verdict, became = 'written', ''
   if not f[1] or f[3] ~= nonce then verdict = 'record_missing'
   elseif f[2] and tonumber(f[2]) > token then verdict = 'fenced'
@@ -35,8 +35,8 @@ for i = 2, #KEYS do
     end
     if redis.call('HDEL', rec, 'in') == 0 then drop_payload(tag, id, nonce, item) end
     if status then
-      end_request(rec, KEYS[1], id, status, now, ttl)
-      if redis.call('HSTRLEN', rec, 'o:0') < 20 or n > 1 then expire_large(rec, tag, id, nonce, n, ttl) end
+      local kept = end_request(rec, KEYS[1], tag, id, status, now, ttl, f[6], ARGV[2])
+      if redis.call('HSTRLEN', rec, 'o:0') < 20 or n > 1 then expire_large(rec, tag, id, nonce, n, kept) end
       became = status
       ended[#ended + 1] = id
     end
