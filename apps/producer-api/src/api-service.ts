@@ -64,6 +64,8 @@ export class ApiService implements Service {
     this.#app = createServer({
       useCases: this.#useCases,
       admin: this.#useCases.admin,
+      webhooks: this.#useCases.webhooks,
+      webhookAllowed: config.webhookAllowed,
       ping: () => this.#ping(),
       logger,
       life,

@@ -6,6 +6,8 @@ import type { LifeLog } from '@remuda/core/observability/events';
 import type { Logger } from '@remuda/core/observability/logger';
 import type { Metrics } from '@remuda/core/observability/metrics';
 import type { RequestUseCases } from '@remuda/core/requests/submission';
+import type { AllowedAddresses } from '@remuda/core/webhooks/address-rules';
+import type { WebhookUseCases } from '@remuda/core/webhooks/webhook-use-cases';
 import type { FastifyBaseLogger, FastifyInstance, RawServerDefault } from 'fastify';
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import type { Drain } from './drain.js';
@@ -13,6 +15,9 @@ import type { Drain } from './drain.js';
 export interface ServerDeps {
   useCases: RequestUseCases;
   admin: ModelAdmin;
+  webhooks: WebhookUseCases;
+  /** Where webhooks may be sent to beside public addresses. */
+  webhookAllowed: AllowedAddresses;
   /** Rejects, with the reason, when Redis does not answer. */
   ping(): Promise<void>;
   logger: Logger;

@@ -11,6 +11,7 @@ export const newRequestId = (): string => `req_${twenty()}`;
 /** Tells one acceptance of a request id from another (see store/request-store.ts). */
 export const newNonce = (): string => eight();
 export const newBatchId = (): string => `bat_${eight()}${eight()}`;
+export const newEndpointId = (): string => `whe_${eight()}${eight()}`;
 export const newWorkerId = (host: string, pid: number): string =>
   `${host.replace(/[^A-Za-z0-9-]/g, '-').slice(0, 40)}-${pid}-${eight()}`;
 

@@ -119,6 +119,11 @@ const SCRIPTS = {
   addToReport: ['add-to-report-2.lua'],
   takeAftermath: ['take-aftermath-1.lua'],
   finishAftermath: ['ending.lua', 'finish-aftermath-2.lua'],
+  measureOutcomes: ['measure-outcomes-1.lua'],
+  createWebhook: ['create-webhook-1.lua'],
+  logWebhook: ['log-webhook-1.lua'],
+  redeliverWebhook: ['redeliver-webhook-1.lua'],
+  rotateWebhookSecret: ['rotate-webhook-secret-1.lua'],
 } as const;
 export type ScriptName = keyof typeof SCRIPTS;
 
