@@ -38,7 +38,7 @@ export async function listLetters(
 }
 
 const COLUMNS: readonly Column[] = [
-  { title: 'request', shrinkTo: 16 },
+  { title: 'request' },
   { title: 'model', shrinkTo: 10 },
   { title: 'class' },
   { title: 'items', align: 'right' },
