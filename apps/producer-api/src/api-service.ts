@@ -60,12 +60,13 @@ export class ApiService implements Service {
       maxQueueDepth: config.maxQueueDepth,
       clock,
     });
-    keepQueueGauges(metrics, this.#useCases, this.#useCases.queues);
+    keepQueueGauges(metrics, this.#useCases, this.#useCases.queues, this.#useCases.letters);
     this.#app = createServer({
       useCases: this.#useCases,
       admin: this.#useCases.admin,
       webhooks: this.#useCases.webhooks,
       webhookAllowed: config.webhookAllowed,
+      deadLetters: this.#useCases.deadLetters,
       ping: () => this.#ping(),
       logger,
       life,

@@ -5,6 +5,7 @@ import type { ModelAdmin } from '@remuda/core/models/edit-models';
 import type { LifeLog } from '@remuda/core/observability/events';
 import type { Logger } from '@remuda/core/observability/logger';
 import type { Metrics } from '@remuda/core/observability/metrics';
+import type { DeadLetters } from '@remuda/core/requests/dead-letters';
 import type { RequestUseCases } from '@remuda/core/requests/submission';
 import type { AllowedAddresses } from '@remuda/core/webhooks/address-rules';
 import type { WebhookUseCases } from '@remuda/core/webhooks/webhook-use-cases';
@@ -18,6 +19,7 @@ export interface ServerDeps {
   webhooks: WebhookUseCases;
   /** Where webhooks may be sent to beside public addresses. */
   webhookAllowed: AllowedAddresses;
+  deadLetters: DeadLetters;
   /** Rejects, with the reason, when Redis does not answer. */
   ping(): Promise<void>;
   logger: Logger;

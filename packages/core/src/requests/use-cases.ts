@@ -17,6 +17,7 @@ import type { Logger } from '../observability/logger.js';
 import type { Metrics } from '../observability/metrics.js';
 import { JobQueues } from '../queue/job-queue.js';
 import type { Keys } from '../store/keys.js';
+import { LetterStore } from '../store/letter-store.js';
 import type { Redis } from '../store/redis.js';
 import { RequestStore } from '../store/request-store.js';
 import { EndpointView } from '../webhooks/endpoint-view.js';
@@ -27,6 +28,7 @@ import { afterEnd } from './after-end.js';
 import { Aftermath } from './aftermath.js';
 import { cancelRequest } from './cancel-request.js';
 import { Catalogue, type CatalogueOptions } from './catalogue.js';
+import { DeadLetters } from './dead-letters.js';
 import { describeModel, describeModels } from './describe-models.js';
 import { Doorbell } from './doorbell.js';
 import { getRequest } from './get-request.js';
@@ -79,6 +81,9 @@ export type RequestUseCaseService = RequestUseCases &
     readonly deployments: DeploymentView;
     readonly admin: ModelAdmin;
     readonly webhooks: WebhookUseCases;
+    /** What was given up. */
+    readonly deadLetters: DeadLetters;
+    readonly letters: LetterStore;
   };
 
 export function createRequestUseCases(deps: RequestUseCaseDeps): RequestUseCaseService {
@@ -113,6 +118,8 @@ export function createRequestUseCases(deps: RequestUseCaseDeps): RequestUseCaseS
     store,
     fleetView: fleet,
     deployments,
+    deadLetters: parts.deadLetters,
+    letters: parts.letters,
     admin: new ModelAdmin({
       catalogue,
       deployments,
@@ -201,6 +208,11 @@ function partsOf(deps: RequestUseCaseDeps) {
   const waiters = new RequestWaiters({ subscriber, keys, read, metrics, clock, onError });
   const handlers = afterEnd({ store, outbox: webhooks.outbox });
   const aftermath = new Aftermath({ redis, subscriber, store, handlers, onError, clock });
+  const letters = new LetterStore(redis, keys);
+  const deadLetters = new DeadLetters({
+    ...{ letters, keys, guard, resolver },
+    submit: (submission) => submitter.submit(submission),
+  });
   const models = { catalogue, deployments, resolver };
   const outlook = { queues, fleet, deployments, depths: admission.depths, rowMeans, clock };
   return {
@@ -217,6 +229,8 @@ function partsOf(deps: RequestUseCaseDeps) {
     aftermath,
     webhooks,
     endpointView,
+    letters,
+    deadLetters,
   };
 }
 
