@@ -15,7 +15,7 @@ import * as z from 'zod';
 import { jsonBody } from '../bodies/content-types.js';
 import { optionalBody, parsed } from '../bodies/parsed-json.js';
 import type { App, ServerDeps } from '../deps.js';
-import { json, problems } from '../openapi.js';
+import { json, nothing, problems } from '../openapi.js';
 import { integerText } from '../query.js';
 
 const ALL = '/v1/dead-letters';
@@ -104,7 +104,7 @@ function discardRoutes(app: App, { deadLetters }: ServerDeps): void {
     tags: ['dead letters'],
     summary: 'Throw it away with its inputs',
     params: Params,
-    response: { 204: { description: 'It is gone.' }, ...problems(404, 503) },
+    response: { 204: nothing('It is gone.'), ...problems(404, 503) },
   };
   app.delete(`${ALL}/:id`, { schema: one }, async ({ params, caller }, reply) => {
     await deadLetters.discard(params.id, tenantSeen(caller));
