@@ -124,6 +124,11 @@ export class Keys {
     return `${this.space.prefix}:{access}:audit`;
   }
 
+  /** String: random bytes with which cursors are sealed. */
+  cursorSeal(): string {
+    return `${this.space.prefix}:{access}:seal`;
+  }
+
   /** Channel: an API key has changed; the message is its id. */
   apiKeysChanged(): string {
     return `${this.space.prefix}:access:keys`;
