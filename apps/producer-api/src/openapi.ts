@@ -33,6 +33,7 @@ export function registerOpenapi(app: FastifyInstance): void {
         { name: 'requests', description: 'Send, watch, fetch and cancel.' },
         { name: 'models', description: 'What can be run.' },
         { name: 'admin', description: 'What is wanted of each model: versions, traffic, loading.' },
+        { name: 'access', description: 'API keys, tenants, and what was done by whom.' },
         { name: 'server', description: 'The fleet and this server.' },
       ],
     },
@@ -44,7 +45,7 @@ export function registerOpenapi(app: FastifyInstance): void {
 
 export function openapiRoute(app: FastifyInstance): void {
   let text: string | undefined;
-  app.get('/openapi.json', { schema: { hide: true } }, (_request, reply) => {
+  app.get('/openapi.json', { schema: { hide: true }, config: { scope: 'public' } }, (_request, reply) => {
     text ??= JSON.stringify(app.swagger());
     return reply.type('application/json').send(text);
   });

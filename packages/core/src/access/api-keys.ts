@@ -65,10 +65,7 @@ export class ApiKeys {
 
   /** @throws RemudaError key_not_found */
   async get(id: string): Promise<ApiKey> {
-    const [stored, use] = await Promise.all([
-      this.read(id),
-      this.#redis.hget(this.#keys.apiKeyUses(), id),
-    ]);
+    const [stored, use] = await Promise.all([this.read(id), this.#redis.hget(this.#keys.apiKeyUses(), id)]);
     if (!stored) throw notFound(id);
     return present(stored, use ?? undefined);
   }
@@ -85,7 +82,10 @@ export class ApiKeys {
     const { text, hash, hint } = newKeyText(id);
     const key = await this.#edit(id, (before) => {
       if (before.revoked_at !== null) {
-        throw new RemudaError('key_not_found', `key ${id} was revoked at ${before.revoked_at}: create another`);
+        throw new RemudaError(
+          'key_not_found',
+          `key ${id} was revoked at ${before.revoked_at}: create another`,
+        );
       }
       const old = overlap_s > 0;
       return {

@@ -5,8 +5,9 @@
  * So a key that was revoked is refused by every API process: as soon as the message is there, else at the next call, and
  * after two seconds at the latest where a connection has died without a word. Redis away: nobody is let in.
  */
-import { Repeat } from '../fleet/repeat.js';
+
 import { RemudaError } from '../errors.js';
+import { Repeat } from '../fleet/repeat.js';
 import { type Clock, systemClock } from '../lifecycle/clock.js';
 import type { Service } from '../lifecycle/service.js';
 import type { StoreGuard } from '../requests/store-guard.js';
@@ -176,5 +177,5 @@ function hasSecret({ hash, old }: KnownKey, given: Buffer, now: number): boolean
 }
 
 function unauthorized(message: string): RemudaError {
-  return new RemudaError('unauthorized', message);
+  return new RemudaError('unauthorized', message, { given: true });
 }
