@@ -91,6 +91,16 @@ export class ApiService implements Service {
     });
   }
 
+  /** For who looks at its routes. */
+  get app(): FastifyInstance {
+    return this.#app;
+  }
+
+  /** Writes now when keys were last used, rather than in half a minute. */
+  writeKeyUses(): Promise<void> {
+    return this.#access.writeUses();
+  }
+
   /** Where it listens. @throws Error before it does */
   get url(): string {
     if (this.#url === undefined) throw new Error('the API does not listen yet');

@@ -66,7 +66,11 @@ export interface Access {
   listAudit(limit: number, before?: string): Promise<AuditEntry[]>;
 }
 
-export type AccessService = Access & Service;
+export type AccessService = Access &
+  Service & {
+    /** Writes now when keys were last used. */
+    writeUses(): Promise<void>;
+  };
 
 export function createAccess(deps: AccessDeps): AccessService {
   const { redis, subscriber, keys, logger, metrics, clock = systemClock } = deps;
@@ -96,6 +100,7 @@ export function createAccess(deps: AccessDeps): AccessService {
 
     authenticate: (text) => authenticator.authenticate(text),
     used: (keyId) => uses.note(keyId),
+    writeUses: () => uses.write(),
     countCall: ({ keyId, rateLimit }) =>
       guard.run(() => rate.take(keyId as string, rateLimit as NonNullable<typeof rateLimit>)),
 
