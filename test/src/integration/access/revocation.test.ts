@@ -61,7 +61,7 @@ it('revoked at one, a key is refused by the other from the answer on', async () 
   }
 });
 
-it('the same with the connections killed on which changes are heard, and kept from coming back', async () => {
+it('the same with the connections just killed on which changes are heard', async () => {
   expect([await status(one, key), await status(two, key)]).toEqual([200, 200]);
   const heard = await subscribers();
   expect(heard.length).toBe(2);
