@@ -2,6 +2,8 @@
  * The use cases of a request as one bundle: what the API calls. Puts the parts together and owns their lives; each
  * use case itself stands in a file of its own beside this one.
  */
+import type { Sight } from '../access/caller.js';
+import { CursorSealer } from '../access/cursor-sealer.js';
 import { FleetView } from '../fleet/fleet-view.js';
 import { type Clock, systemClock } from '../lifecycle/clock.js';
 import { type Service, ServiceGroup } from '../lifecycle/service.js';
@@ -93,7 +95,8 @@ export function createRequestUseCases(deps: RequestUseCaseDeps): RequestUseCaseS
   const describe = { catalogue, fleet, deployments, resolver, queues, guard };
   const { life, metrics, clock = systemClock } = deps;
   const now = (): number => clock.now();
-  const read = (requestId: string) => getRequest(requestId, { store, guard });
+  const read = (requestId: string, sight?: Sight) => getRequest(requestId, { store, guard }, sight);
+  const sealer = new CursorSealer({ redis: deps.redis, keys: deps.keys });
   const services = lifeOf(parts, deps);
   const measured = async (model: string): Promise<ModelReports> => {
     const deployment = deployments.of(model);
@@ -136,19 +139,20 @@ export function createRequestUseCases(deps: RequestUseCaseDeps): RequestUseCaseS
     signatureOf: async (model, version) => (await resolver.resolve({ model, version })).signature,
     submit: (submission) => submitter.submit(submission),
     submitMany: (submissions) => submitMany(submissions, { submitter, store, queues, guard }),
-    async get(requestId) {
-      const record = await read(requestId);
+    async get(requestId, sight) {
+      const record = await read(requestId, sight);
       const outlook = await guard.run(() => queueOutlook(record, parts.outlook));
       return withOutlook(presentRequest(record, now()), outlook);
     },
-    waitFor: async (requestId, ms, signal) =>
-      presentRequest(await waiters.waitFor(requestId, ms, signal), now()),
-    async result(requestId) {
-      const record = await read(requestId);
+    waitFor: async (requestId, ms, signal, sight) =>
+      presentRequest(await waiters.waitFor(requestId, ms, signal, sight), now()),
+    async result(requestId, sight) {
+      const record = await read(requestId, sight);
       return guard.run(() => readResult(record, store));
     },
-    list: (filter) => listRequests(filter, { store, guard, now }),
-    cancel: (requestId) => cancelRequest(requestId, { store, queues, guard, life, metrics, now }),
+    list: (filter, sight) => listRequests(filter, { store, guard, now, sealer }, sight),
+    cancel: (requestId, sight) =>
+      cancelRequest(requestId, { store, queues, guard, life, metrics, now }, sight),
     models: () => describeModels(describe),
     model: (name) => describeModel(name, describe),
     fleet: async () => ({ workers: [...fleet.workers], at: new Date(now()).toISOString() }),
@@ -204,7 +208,7 @@ function partsOf(deps: RequestUseCaseDeps) {
     clock,
     resultTtlS,
   });
-  const read = (requestId: string) => getRequest(requestId, { store, guard });
+  const read = (requestId: string, sight: Sight) => getRequest(requestId, { store, guard }, sight);
   const waiters = new RequestWaiters({ subscriber, keys, read, metrics, clock, onError });
   const handlers = afterEnd({ store, outbox: webhooks.outbox });
   const aftermath = new Aftermath({ redis, subscriber, store, handlers, onError, clock });

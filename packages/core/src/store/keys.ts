@@ -143,6 +143,46 @@ export class Keys {
     return `${this.space.prefix}:{models}:history:${model}`;
   }
 
+  /** Hash: each API key by its id; secrets as their hashes. */
+  apiKeys(): string {
+    return `${this.space.prefix}:{access}:keys`;
+  }
+
+  /** Hash: when each API key was last used, Unix milliseconds. */
+  apiKeyUses(): string {
+    return `${this.space.prefix}:{access}:key-uses`;
+  }
+
+  /** String with a time to live: how much of its rate an API key has used. */
+  apiKeyRate(keyId: string): string {
+    return `${this.space.prefix}:rate:{${keyId}}`;
+  }
+
+  /** Hash: what is set of each tenant, by name. */
+  tenants(): string {
+    return `${this.space.prefix}:{access}:tenants`;
+  }
+
+  /** Stream: what was done by whom. */
+  audit(): string {
+    return `${this.space.prefix}:{access}:audit`;
+  }
+
+  /** String: random bytes with which cursors are sealed. */
+  cursorSeal(): string {
+    return `${this.space.prefix}:{access}:seal`;
+  }
+
+  /** Channel: an API key has changed; the message is its id. */
+  apiKeysChanged(): string {
+    return `${this.space.prefix}:access:keys`;
+  }
+
+  /** Channel: a tenant has changed; the message is its name. */
+  tenantsChanged(): string {
+    return `${this.space.prefix}:access:tenants`;
+  }
+
   /** Hash: which version each model serves by default, by name. */
   serving(): string {
     return `${this.space.prefix}:{models}:serving`;

@@ -120,6 +120,8 @@ const SCRIPTS = {
   saveServing: ['save-serving-2.lua'],
   addToReport: ['add-to-report-2.lua'],
   takeAftermath: ['take-aftermath-1.lua'],
+  saveAccess: ['save-access-1.lua'],
+  countCall: ['count-call-1.lua'],
   finishAftermath: ['ending.lua', 'finish-aftermath-2.lua'],
   measureOutcomes: ['measure-outcomes-1.lua'],
   createWebhook: ['create-webhook-1.lua'],

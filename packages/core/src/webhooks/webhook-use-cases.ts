@@ -10,6 +10,7 @@ import type {
   WebhookSigningSecret,
 } from '@remuda/schemas';
 import { WEBHOOK_ENDPOINTS_MOST } from '@remuda/schemas';
+import type { Sight } from '../access/caller.js';
 import { RemudaError } from '../errors.js';
 import { newEndpointId } from '../ids.js';
 import type { Clock } from '../lifecycle/clock.js';
@@ -19,16 +20,13 @@ import { endpointNotFound } from './endpoint-store.js';
 import type { EndpointView } from './endpoint-view.js';
 import type { WebhookParts } from './webhook-parts.js';
 
-/** Whose webhooks may be seen; null: everybody's. */
-export type WhoseWebhooks = string | null;
-
 export interface WebhookUseCases {
   /** About one request or batch, oldest first; [] where there are none. */
-  deliveriesOf(subject: string, whose: WhoseWebhooks): Promise<WebhookDelivery[]>;
+  deliveriesOf(subject: string, sight: Sight): Promise<WebhookDelivery[]>;
   /** @throws webhook_not_found, as the rest */
-  delivery(id: string, whose: WhoseWebhooks): Promise<WebhookDeliveryDetail>;
+  delivery(id: string, sight: Sight): Promise<WebhookDeliveryDetail>;
   /** Begins a new round of attempts, at once. */
-  redeliver(id: string, whose: WhoseWebhooks): Promise<WebhookDelivery>;
+  redeliver(id: string, sight: Sight): Promise<WebhookDelivery>;
   endpoints(tenant: string): Promise<WebhookEndpoint[]>;
   endpoint(id: string, tenant: string): Promise<WebhookEndpoint>;
   /** @throws tenant_over_quota at the 21st. The URL was checked at the edge. */
@@ -49,9 +47,9 @@ export interface WebhookUseCaseDeps extends WebhookParts {
 
 export function webhookUseCases(deps: WebhookUseCaseDeps): WebhookUseCases {
   const { deliveries, endpoints, secrets, queue, view, guard, clock } = deps;
-  const readDelivery = async (id: string, whose: WhoseWebhooks): Promise<Delivery> => {
+  const readDelivery = async (id: string, sight: Sight): Promise<Delivery> => {
     const found = await deliveries.read(id);
-    if (found && (whose === null || found.tenant === whose)) return found;
+    if (found && (sight === null || found.tenant === sight)) return found;
     throw new RemudaError(
       'webhook_not_found',
       `no delivery "${id}" is known: GET /v1/requests/{id}/webhooks lists those of a request`,
@@ -71,22 +69,22 @@ export function webhookUseCases(deps: WebhookUseCaseDeps): WebhookUseCases {
   const endpointsOf = async (tenant: string): Promise<WebhookEndpoint[]> =>
     (await endpoints.all()).filter((endpoint) => endpoint.tenant === tenant);
   return {
-    deliveriesOf: (subject, whose) =>
+    deliveriesOf: (subject, sight) =>
       guard.run(async () => {
         const found = await deliveries.listOf(subject);
-        return found.filter(({ tenant }) => whose === null || tenant === whose).map(presentDelivery);
+        return found.filter(({ tenant }) => sight === null || tenant === sight).map(presentDelivery);
       }),
-    delivery: (id, whose) =>
+    delivery: (id, sight) =>
       guard.run(async () => {
-        const found = await readDelivery(id, whose);
+        const found = await readDelivery(id, sight);
         return { ...presentDelivery(found), body: found.body };
       }),
-    redeliver: (id, whose) =>
+    redeliver: (id, sight) =>
       guard.run(async () => {
-        await readDelivery(id, whose);
+        await readDelivery(id, sight);
         await deliveries.redeliver(id, clock.now());
         await queue.addNow(id);
-        return presentDelivery(await readDelivery(id, whose));
+        return presentDelivery(await readDelivery(id, sight));
       }),
     endpoints: (tenant) => guard.run(() => endpointsOf(tenant)),
     endpoint: (id, tenant) => guard.run(() => readEndpoint(id, tenant)),
