@@ -5,10 +5,11 @@
 
 import { type Clock, systemClock } from '@remuda/core/lifecycle/clock';
 import type { Service } from '@remuda/core/lifecycle/service';
-import { lifeLog } from '@remuda/core/observability/events';
+import { type LifeLog, lifeLog } from '@remuda/core/observability/events';
 import type { Logger } from '@remuda/core/observability/logger';
 import { createMetrics, type Metrics } from '@remuda/core/observability/metrics';
 import { sparseErrors } from '@remuda/core/observability/sparse-log';
+import { Sweeper } from '@remuda/core/requests/sweep-requests';
 import { createRequestUseCases, type RequestUseCaseService } from '@remuda/core/requests/use-cases';
 import { Keys } from '@remuda/core/store/keys';
 import { closeRedis, connectRedis, type Redis, waitUntilReady } from '@remuda/core/store/redis';
@@ -37,6 +38,7 @@ export class ApiService implements Service {
   readonly #redis: Redis;
   readonly #subscriber: Redis;
   readonly #useCases: RequestUseCaseService;
+  readonly #maintenance: Service[];
   readonly #app: FastifyInstance;
   #url: string | undefined;
   #stopping: Promise<void> | undefined;
@@ -60,6 +62,7 @@ export class ApiService implements Service {
       maxQueueDepth: config.maxQueueDepth,
       clock,
     });
+    this.#maintenance = config.maintenance ? [this.#newSweeper(life, metrics)] : [];
     keepQueueGauges(metrics, this.#useCases, this.#useCases.queues);
     this.#app = createServer({
       useCases: this.#useCases,
@@ -85,6 +88,7 @@ export class ApiService implements Service {
       this.#logger.warn({ err }, 'starting without Redis: requests are refused until it answers');
     });
     await this.#useCases.start();
+    await Promise.all(this.#maintenance.map((role) => role.start()));
     const { host, port } = this.#config;
     this.#url = await this.#app.listen({ host, port });
     this.#logger.info({ url: this.#url }, 'API listens');
@@ -106,9 +110,20 @@ export class ApiService implements Service {
     });
     await this.#app.close();
     cancelCut();
+    await Promise.all(this.#maintenance.map((role) => role.stop()));
     await this.#useCases.stop();
     closeRedis(this.#subscriber);
     closeRedis(this.#redis);
+  }
+
+  /** Here too, so that deadlines are kept and jobs mended where no worker lives. The rerouter needs a live worker. */
+  #newSweeper(life: LifeLog, metrics: Metrics): Sweeper {
+    const { store, queues, deployments } = this.#useCases;
+    return new Sweeper({
+      ...{ redis: this.#redis, store, queues, metrics, life, clock: this.#clock },
+      isTakenOut: (model) => !deployments.of(model).registered,
+      onError: sparseErrors(this.#logger, 'a turn of the sweeper failed; the next one goes on'),
+    });
   }
 
   #connect(role: 'api' | 'subscriber'): Redis {

@@ -1,14 +1,15 @@
 /**
  * Puts right what crashes and lost messages leave behind, in bounded steps. It walks the open requests, oldest first:
- * a deadline that passed where no worker looks ends the request, and so does a model that was taken out; a job that is gone is put back (its fencing token
- * goes on from where the lost one was) or, after a few times, given up; ids that point nowhere are dropped.
+ * a deadline that passed where no worker looks ends the request, and so does a model that was taken out; a job that is
+ * gone is put back (its fencing token goes on from where the lost one was) or, after a few times, given up; ids that
+ * point nowhere are dropped.
  *
- * Runs in every worker; a lease in Redis lets one of the fleet do it at a time. Two at once would do no harm.
+ * Runs in every worker and every API, so that it goes on where no worker lives; a lease lets one of the fleet do it at
+ * a time. Two at once would do no harm.
  */
 import { isTerminal } from '@remuda/schemas';
 import { itemError } from '../errors.js';
-import { Lease } from '../fleet/lease.js';
-import { Repeat } from '../fleet/repeat.js';
+import { LeasedRole } from '../fleet/leased-role.js';
 import { type Clock, systemClock } from '../lifecycle/clock.js';
 import type { Service } from '../lifecycle/service.js';
 import { takenOutError } from '../models/taken-out.js';
@@ -57,31 +58,34 @@ export class Sweeper implements Service {
   readonly name = 'sweeper';
   readonly #options: SweeperOptions;
   readonly #clock: Clock;
-  readonly #repeat: Repeat;
-  readonly #lease: Lease;
+  readonly #role: LeasedRole;
   readonly #walks = new Map<number, Walk>();
 
   constructor(options: SweeperOptions) {
     this.#options = options;
     this.#clock = options.clock ?? systemClock;
     const { everyMs = EVERY_MS, onError, redis, store } = options;
-    this.#lease = new Lease({ redis, key: store.keys.sweeperLease(), ms: LEASE_MS });
-    this.#repeat = new Repeat({ everyMs, clock: this.#clock, onError, turn: () => this.turn() });
+    this.#role = new LeasedRole({
+      ...{ name: this.name, redis, key: store.keys.sweeperLease(), leaseMs: LEASE_MS, everyMs, onError },
+      clock: this.#clock,
+      turn: () => this.#sweep(),
+    });
   }
 
-  /** Does not wait for the first turn: the worker has better things to do at its start. */
-  async start(): Promise<void> {
-    void this.#repeat.start();
+  start(): Promise<void> {
+    return this.#role.start();
   }
 
-  async stop(): Promise<void> {
-    await this.#repeat.stop();
-    await this.#lease.release();
+  stop(): Promise<void> {
+    return this.#role.stop();
   }
 
   /** One turn, unless another process of the fleet has the lease. */
-  async turn(): Promise<void> {
-    if (!(await this.#lease.hold())) return;
+  turn(): Promise<void> {
+    return this.#role.turn();
+  }
+
+  async #sweep(): Promise<void> {
     for (const shard of this.#options.store.keys.allShards()) {
       const walk = this.#walks.get(shard) ?? { from: 0, page: PAGE, trimCursor: '0' };
       this.#walks.set(shard, walk);

@@ -119,6 +119,8 @@ const SCRIPTS = {
   addToReport: ['add-to-report-2.lua'],
   takeAftermath: ['take-aftermath-1.lua'],
   finishAftermath: ['ending.lua', 'finish-aftermath-2.lua'],
+  holdLease: ['hold-lease-1.lua'],
+  releaseLease: ['release-lease-1.lua'],
 } as const;
 export type ScriptName = keyof typeof SCRIPTS;
 
