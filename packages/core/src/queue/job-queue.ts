@@ -14,7 +14,7 @@ import { DelayedError, type Job, type JobJson, Queue, WaitingError, Worker } fro
 import type { Redis } from '../store/redis.js';
 import type { StoredRecord, UnitRun } from '../store/stored-record.js';
 import { type Partition, queueName, queuePrefix } from './partitions.js';
-import { backoffMs, JOB_ATTEMPTS, MAX_STALLED_COUNT } from './retry-policy.js';
+import { backoffMs, JOB_ATTEMPTS, MAX_STALLED_COUNT, STALLED_EVERY_MS } from './retry-policy.js';
 
 /** What a job holds. */
 export interface JobTicket {
@@ -230,7 +230,7 @@ export class JobConsumer {
         autorun: false,
         concurrency,
         lockDuration: lockMs,
-        stalledInterval: lockMs,
+        stalledInterval: STALLED_EVERY_MS,
         maxStalledCount: MAX_STALLED_COUNT,
         drainDelay: 5,
         runRetryDelay: 500,

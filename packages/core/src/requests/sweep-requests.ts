@@ -17,7 +17,7 @@ import type { LifeLog } from '../observability/events.js';
 import type { Metrics } from '../observability/metrics.js';
 import { type JobQueues, ticketOf } from '../queue/job-queue.js';
 import { queueName } from '../queue/partitions.js';
-import { MAX_RESCUES } from '../queue/retry-policy.js';
+import { MAX_RESCUES, RESCUES_COUNT_AS_ONE_MS } from '../queue/retry-policy.js';
 import type { Redis } from '../store/redis.js';
 import type { RequestStore } from '../store/request-store.js';
 import type { StoredRecord } from '../store/stored-record.js';
@@ -156,7 +156,7 @@ export class Sweeper implements Service {
     // Outcomes are written before a job is taken away: if it is still open now, nobody has it.
     const [record] = await store.read([requestId]);
     if (!record || isTerminal(record.status)) return;
-    const rescues = await store.countRescue(requestId);
+    const rescues = await store.countRescue(requestId, RESCUES_COUNT_AS_ONE_MS);
     if (rescues === 0) return;
     if (rescues > MAX_RESCUES) return this.#giveUp(record);
     await queue.add(ticketOf(record));

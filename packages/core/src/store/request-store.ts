@@ -319,9 +319,10 @@ export class RequestStore {
     await callScript(this.#redis, 'finishAftermath', keys, [requestId, now, this.keys.tagOf(requestId)]);
   }
 
-  /** Counts how often the sweeper has put a lost job back; 0: the record is gone. */
-  async countRescue(requestId: string): Promise<number> {
-    return (await callScript(this.#redis, 'countRescue', [this.keys.record(requestId)], [])) as number;
+  /** Counts how often the sweeper has put a lost job back, those within `asOneMs` as one; 0: the record is gone. */
+  async countRescue(requestId: string, asOneMs: number): Promise<number> {
+    const record = this.keys.record(requestId);
+    return (await callScript(this.#redis, 'countRescue', [record], [asOneMs])) as number;
   }
 
   /**

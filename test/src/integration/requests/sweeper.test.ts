@@ -1,10 +1,11 @@
 /** The sweeper: deadlines that nobody looks at, jobs that are lost, ids that point nowhere. */
 import { lifeLog } from '@remuda/core/observability/events';
 import { silentLogger } from '@remuda/core/observability/logger';
+import { MAX_RESCUES } from '@remuda/core/queue/retry-policy';
 import { Sweeper } from '@remuda/core/requests/sweep-requests';
 import type { StoredRecord } from '@remuda/core/store/stored-record';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { answer, PARTITION, type Rig, setup, stored, submission, unitOf } from './rig.js';
+import { answer, outcome, PARTITION, type Rig, setup, stored, submission, unitOf } from './rig.js';
 
 let rig: Rig;
 let now: number;
@@ -81,22 +82,44 @@ it('does not touch a request whose job is there', async () => {
   expect(await rig.redis.hexists(rig.keys.record(record.request_id), 'rescued')).toBe(0);
 });
 
-it('gives a request up whose job is lost again and again', async () => {
-  const { record } = await rig.cases.submit(submission());
-  later(31_000);
-  for (let loss = 1; loss <= 3; loss++) {
-    await queue().remove(record.request_id);
-    await sweeper.turn();
-    expect((await rig.cases.get(record.request_id)).status).toBe('queued');
-  }
-  await queue().remove(record.request_id);
+const lose = async (requestId: string): Promise<void> => {
+  await queue().remove(requestId);
   await sweeper.turn();
-  expect(await rig.cases.get(record.request_id)).toMatchObject({
-    status: 'failed',
-    error: { code: 'worker_lost' },
-  });
-  expect(await queue().has(record.request_id)).toBe(false);
+};
+/** The losses that are counted so far happened some minutes ago. */
+const longAgo = (requestId: string) => rig.redis.hincrby(rig.keys.record(requestId), 'resc:at', -10 * 60_000);
+
+it('gives a request up whose job is lost again and again, and not for losses of one moment', async () => {
+  const { record } = await rig.cases.submit(submission());
+  const id = record.request_id;
+  later(31_000);
+  for (let loss = 1; loss <= 2 * MAX_RESCUES; loss++) await lose(id);
+  expect((await rig.cases.get(id)).status).toBe('queued');
+  for (let loss = 2; loss <= MAX_RESCUES; loss++) {
+    await longAgo(id);
+    await lose(id);
+    expect((await rig.cases.get(id)).status).toBe('queued');
+  }
+  await longAgo(id);
+  await lose(id);
+  expect(await rig.cases.get(id)).toMatchObject({ status: 'failed', error: { code: 'worker_lost' } });
+  expect(await queue().has(id)).toBe(false);
   expect(await repairs('worker_lost')).toBe(1);
+});
+
+it('does not give up what makes progress between its losses', async () => {
+  const { record } = await rig.cases.submit(submission({ values: [1, 2] }));
+  const id = record.request_id;
+  later(31_000);
+  await lose(id);
+  await rig.redis.hset(rig.keys.record(id), 'rescued', MAX_RESCUES);
+  const found = (await stored(rig.store, id)) as StoredRecord;
+  await rig.store.claimAndFetch([unitOf(found)], 'worker');
+  await rig.store.writeOutcomes([outcome(unitOf(found), 'ok')]);
+  await longAgo(id);
+  await lose(id);
+  expect((await rig.cases.get(id)).status).toBe('running');
+  expect(await rig.redis.hget(rig.keys.record(id), 'rescued')).toBe('1');
 });
 
 it('forgets ids that have ended or have no record', async () => {
