@@ -29,7 +29,7 @@ export interface RerouterOptions {
   redis: Redis;
   store: RequestStore;
   queues: JobQueues;
-  metrics: Pick<Metrics, 'sweeperRepairs'>;
+  metrics: Pick<Metrics, 'repairs'>;
   life: LifeLog;
   onError(error: Error): void;
   clock?: Clock;
@@ -161,7 +161,7 @@ export class Rerouter implements Service {
     await queues.of(from).remove(record.requestId);
     await queues.of(to).add(ticketOf(record));
     this.#depths.count(to);
-    metrics.sweeperRepairs.inc({ kind: 'rerouted' });
+    metrics.repairs.inc({ kind: 'rerouted' });
     const ids = { trace_id: record.document.traceId, request_id: record.requestId };
     const { device_class, lane, reasons } = record.document.route;
     life.routed({ ...ids, device_class, lane, reasons });

@@ -100,6 +100,11 @@ export async function waitUntilReady(redis: Redis, ms: number): Promise<void> {
   });
 }
 
+/** The servers that keys are spread over: what a command that concerns all keys has to be sent to. */
+export function redisNodes(redis: Redis): Redis[] {
+  return [redis];
+}
+
 /** Ends a connection without waiting for what is under way. */
 export function closeRedis(redis: Redis): void {
   redis.disconnect();

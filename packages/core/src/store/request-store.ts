@@ -265,15 +265,10 @@ export class RequestStore {
     return found.slice(0, count);
   }
 
-  /** Ids of requests that have not ended, oldest first, accepted from `from` up to `to` (Unix milliseconds). */
-  async listOpen(
-    shard: number,
-    from: number,
-    to: number,
-    count: number,
-  ): Promise<{ at: number; id: string }[]> {
+  /** Ids of requests that have not ended, oldest first, accepted at `from` or later (Unix milliseconds). */
+  async listOpen(shard: number, from: number, count: number): Promise<{ at: number; id: string }[]> {
     return pairs(
-      await this.#redis.zrangebyscore(this.keys.open(shard), from, to, 'WITHSCORES', 'LIMIT', 0, count),
+      await this.#redis.zrangebyscore(this.keys.open(shard), from, '+inf', 'WITHSCORES', 'LIMIT', 0, count),
     );
   }
 

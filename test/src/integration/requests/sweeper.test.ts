@@ -32,7 +32,7 @@ const later = (ms: number): void => {
 };
 const queue = () => rig.queues.of(PARTITION);
 const repairs = async (kind: string): Promise<number> => {
-  const line = new RegExp(`remuda_sweeper_repairs_total\\{kind="${kind}"\\} (\\d+)`);
+  const line = new RegExp(`remuda_repairs_total\\{kind="${kind}"\\} (\\d+)`);
   return Number(line.exec(await rig.metrics.text())?.[1] ?? 0);
 };
 
@@ -120,6 +120,42 @@ it('does not give up what makes progress between its losses', async () => {
   await lose(id);
   expect((await rig.cases.get(id)).status).toBe('running');
   expect(await rig.redis.hget(rig.keys.record(id), 'rescued')).toBe('1');
+});
+
+it('puts a lost job back whose API has a clock that is ahead by an hour', async () => {
+  const { record } = await rig.cases.submit(submission());
+  later(-3_600_000);
+  await lose(record.request_id);
+  expect(await queue().has(record.request_id)).toBe(true);
+});
+
+it('puts back a job that is in no list of its queue', async () => {
+  const { record } = await rig.cases.submit(submission());
+  const lists = `${rig.keys.space.prefix}:queue:{model/cpu/interactive}`;
+  await rig.redis.zrem(`${lists}:prioritized`, record.request_id);
+  later(31_000);
+  await sweeper.turn();
+  expect((await queue().waiting(10)).map(({ requestId }) => requestId)).toEqual([record.request_id]);
+  expect(await repairs('job_added')).toBe(1);
+});
+
+it('frees what dead workers hold on a queue that no worker looks at, and not before their locks run out', async () => {
+  const prefix = `${rig.keys.space.prefix}:queue:{model/cpu/interactive}`;
+  const ids: string[] = [];
+  for (let i = 0; i < 2; i++) ids.push((await rig.cases.submit(submission())).record.request_id);
+  const [dead, held] = ids as [string, string];
+  // As a worker leaves them that was killed with both in its hands.
+  await rig.redis.zrem(`${prefix}:prioritized`, ...ids);
+  await rig.redis.lpush(`${prefix}:active`, ...ids);
+  await rig.redis.set(`${prefix}:${held}:lock`, 'token');
+  later(31_000);
+  await sweeper.turn();
+  // Others look no more often than once a second; they are not made to wait here.
+  await rig.redis.del(`${prefix}:stalled-check`);
+  await sweeper.turn();
+  expect(await queue().depth()).toEqual({ waiting: 1, active: 1 });
+  expect((await queue().waiting(10)).map(({ requestId }) => requestId)).toEqual([dead]);
+  expect(await repairs('job_freed')).toBe(1);
 });
 
 it('forgets ids that have ended or have no record', async () => {
