@@ -3,7 +3,7 @@
  * away does not keep it from starting: it answers 503 until Redis is there.
  */
 
-import { type Clock, systemClock } from '@remuda/core/lifecycle/clock';
+import type { Clock } from '@remuda/core/lifecycle/clock';
 import type { Service } from '@remuda/core/lifecycle/service';
 import { lifeLog } from '@remuda/core/observability/events';
 import type { Logger } from '@remuda/core/observability/logger';
@@ -12,6 +12,7 @@ import { sparseErrors } from '@remuda/core/observability/sparse-log';
 import { createRequestUseCases, type RequestUseCaseService } from '@remuda/core/requests/use-cases';
 import { Keys } from '@remuda/core/store/keys';
 import { closeRedis, connectRedis, type Redis, waitUntilReady } from '@remuda/core/store/redis';
+import { StoreClock } from '@remuda/core/store/store-clock';
 import type { FastifyInstance } from 'fastify';
 import type { ApiConfig } from './config.js';
 import { Drain } from './drain.js';
@@ -25,6 +26,7 @@ export interface ApiServiceOptions {
   config: ApiConfig;
   logger: Logger;
   metrics?: Metrics;
+  /** Default: that of Redis, as store-clock.ts knows it. */
   clock?: Clock;
 }
 
@@ -33,6 +35,7 @@ export class ApiService implements Service {
   readonly #config: ApiConfig;
   readonly #logger: Logger;
   readonly #clock: Clock;
+  readonly #storeClock: StoreClock;
   readonly #drain = new Drain();
   readonly #redis: Redis;
   readonly #subscriber: Redis;
@@ -41,11 +44,12 @@ export class ApiService implements Service {
   #url: string | undefined;
   #stopping: Promise<void> | undefined;
 
-  constructor({ config, logger, metrics = createMetrics(), clock = systemClock }: ApiServiceOptions) {
+  constructor({ config, logger, metrics = createMetrics(), clock }: ApiServiceOptions) {
     this.#config = config;
     this.#logger = logger;
-    this.#clock = clock;
     this.#redis = this.#connect('api');
+    this.#storeClock = new StoreClock({ redis: this.#redis });
+    this.#clock = clock ?? this.#storeClock;
     this.#subscriber = this.#connect('subscriber');
     const life = lifeLog(logger);
     this.#useCases = createRequestUseCases({
@@ -58,9 +62,9 @@ export class ApiService implements Service {
       metrics,
       resultTtlS: config.resultTtlS,
       maxQueueDepth: config.maxQueueDepth,
-      clock,
+      clock: this.#clock,
     });
-    keepQueueGauges(metrics, this.#useCases, this.#useCases.queues);
+    keepQueueGauges(metrics, this.#useCases, this.#useCases.queues, () => this.#clock.now());
     this.#app = createServer({
       useCases: this.#useCases,
       admin: this.#useCases.admin,
@@ -84,6 +88,7 @@ export class ApiService implements Service {
     await waitUntilReady(this.#redis, REDIS_PATIENCE_MS).catch((err: unknown) => {
       this.#logger.warn({ err }, 'starting without Redis: requests are refused until it answers');
     });
+    await this.#storeClock.start();
     await this.#useCases.start();
     const { host, port } = this.#config;
     this.#url = await this.#app.listen({ host, port });
@@ -107,6 +112,7 @@ export class ApiService implements Service {
     await this.#app.close();
     cancelCut();
     await this.#useCases.stop();
+    await this.#storeClock.stop();
     closeRedis(this.#subscriber);
     closeRedis(this.#redis);
   }

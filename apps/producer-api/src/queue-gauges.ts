@@ -10,6 +10,7 @@ export function keepQueueGauges(
   metrics: Metrics,
   useCases: Pick<RequestUseCases, 'models'>,
   queues: Pick<JobQueues, 'of'>,
+  now: () => number,
 ): void {
   metrics.refreshBefore(async () => {
     const models = await useCases.models();
@@ -24,7 +25,7 @@ export function keepQueueGauges(
         metrics.queueDepth.set({ model, device_class, lane, state: 'active' }, active);
         const oldestAt =
           waiting > 0 ? await queues.of({ model, deviceClass: device_class, lane }).oldestAt() : null;
-        const age = oldestAt === null ? 0 : Math.max(0, Date.now() - oldestAt) / 1000;
+        const age = oldestAt === null ? 0 : Math.max(0, now() - oldestAt) / 1000;
         metrics.queueOldestAge.set({ model, device_class, lane }, age);
       }),
     );

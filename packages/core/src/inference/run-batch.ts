@@ -82,7 +82,7 @@ export class BatchRunner {
     if (certain) this.#deps.onKilled?.(order);
     if (order.units.length > 1 && certain) return this.#halves(order, (half) => this.#runAlone(half));
     if (certain && loss.reason === 'timed_out') return this.#fail(order.units, lossError(loss));
-    return this.#runAlone(again(order, this.#deps));
+    return this.#runAlone({ ...again(order, this.#deps), begun: order.begun || loss.suspect });
   }
 
   /** Nobody waits for the copies of a shadow: they end here, or the search would hold up all that do not crash. */
@@ -149,7 +149,8 @@ export class BatchRunner {
     const middle = Math.ceil(order.units.length / 2);
     const ends: UnitEnd[] = [];
     for (const units of [order.units.slice(0, middle), order.units.slice(middle)]) {
-      if (units.length > 0) ends.push(...(await run({ ...again(order, this.#deps), units })));
+      // What ran and failed has met its deadline to start.
+      if (units.length > 0) ends.push(...(await run({ ...again(order, this.#deps), units, begun: true })));
     }
     return ends;
   }
@@ -160,11 +161,11 @@ export class BatchRunner {
     const verdicts = await this.#deps.store.writeOutcomes(
       units.map((unit) => ({ unit, kind: 'error', frame })),
     );
-    return verdicts.map(({ verdict, ended }) =>
-      verdict === 'written'
-        ? { kind: 'written', ok: false, code: error.code, ended }
-        : { kind: 'dropped', reason: verdict },
-    );
+    return verdicts.map(({ verdict, ended }) => {
+      if (verdict === 'too_late') return { kind: 'written', ok: false, code: 'deadline_exceeded', ended };
+      if (verdict === 'written') return { kind: 'written', ok: false, code: error.code, ended };
+      return { kind: 'dropped', reason: verdict };
+    });
   }
 }
 

@@ -70,7 +70,7 @@ export const LIFE_EVENTS: Readonly<Record<LifeEvent, { level: LogLevel; message:
   written: { level: 'info', message: 'outcomes written' },
   delivered: { level: 'info', message: 'result delivered' },
   cancelled: { level: 'info', message: 'request cancelled' },
-  expired: { level: 'info', message: 'deadline passed before the run' },
+  expired: { level: 'info', message: 'a deadline passed' },
   refused: { level: 'info', message: 'request refused' },
   fenced: { level: 'warn', message: 'late write of a former worker refused' },
   runner_lost: { level: 'warn', message: 'runner lost with a batch' },

@@ -24,8 +24,10 @@ export interface JobTicket {
   traceId: string;
   /** Unix milliseconds. */
   acceptedAt: number;
-  /** Unix milliseconds; 0: none. */
+  /** By which it must begin to run, Unix milliseconds; 0: none. */
   deadline: number;
+  /** By which it must have ended, Unix milliseconds; 0: none. Tickets of older builds have none. */
+  finishDeadline?: number;
   /** 0 first, 9 last. */
   priority: number;
   inline: boolean;
@@ -44,6 +46,7 @@ export function ticketOf(record: StoredRecord): JobTicket {
     traceId: document.traceId,
     acceptedAt: record.acceptedAt,
     deadline: record.deadline,
+    finishDeadline: record.finishDeadline,
     priority: document.metadata.priority,
     inline: document.inline,
     units: document.units,

@@ -26,7 +26,8 @@ import { cancelRequest } from './cancel-request.js';
 import { Catalogue, type CatalogueOptions } from './catalogue.js';
 import { describeModel, describeModels } from './describe-models.js';
 import { Doorbell } from './doorbell.js';
-import { getRequest } from './get-request.js';
+import { expireRequest } from './expire-due.js';
+import { type GetDeps, getRequest } from './get-request.js';
 import { listRequests } from './list-requests.js';
 import { presentRequest } from './present-request.js';
 import { queueOutlook, withOutlook } from './queue-outlook.js';
@@ -84,7 +85,8 @@ export function createRequestUseCases(deps: RequestUseCaseDeps): RequestUseCaseS
   const describe = { catalogue, fleet, deployments, resolver, queues, guard };
   const { life, metrics, clock = systemClock } = deps;
   const now = (): number => clock.now();
-  const read = (requestId: string) => getRequest(requestId, { store, guard });
+  const { reading } = parts;
+  const read = (requestId: string) => getRequest(requestId, reading);
   const services = lifeOf(parts, deps);
   const measured = async (model: string): Promise<ModelReports> => {
     const deployment = deployments.of(model);
@@ -135,7 +137,7 @@ export function createRequestUseCases(deps: RequestUseCaseDeps): RequestUseCaseS
       return guard.run(() => readResult(record, store));
     },
     list: (filter) => listRequests(filter, { store, guard, now }),
-    cancel: (requestId) => cancelRequest(requestId, { store, queues, guard, life, metrics, now }),
+    cancel: (requestId) => cancelRequest(requestId, { ...reading, queues, life, metrics, store }),
     models: () => describeModels(describe),
     model: (name) => describeModel(name, describe),
     fleet: async () => ({ workers: [...fleet.workers], at: new Date(now()).toISOString() }),
@@ -185,7 +187,14 @@ function partsOf(deps: RequestUseCaseDeps) {
     clock,
     resultTtlS,
   });
-  const read = (requestId: string) => getRequest(requestId, { store, guard });
+  const reading: GetDeps = {
+    store,
+    guard,
+    now: () => clock.now(),
+    expire: (record) =>
+      expireRequest({ requestId: record.requestId, record }, { store, queues, metrics, life }),
+  };
+  const read = (requestId: string) => getRequest(requestId, reading);
   const waiters = new RequestWaiters({ subscriber, keys, read, metrics, clock, onError });
   const aftermath = new Aftermath({ redis, subscriber, store, handlers: afterEnd(), onError, clock });
   const models = { catalogue, deployments, resolver };
@@ -200,6 +209,7 @@ function partsOf(deps: RequestUseCaseDeps) {
     withdrawals,
     submitter,
     waiters,
+    reading,
     outlook,
     aftermath,
   };

@@ -13,6 +13,8 @@ import type { StoredRecord } from '../store/stored-record.js';
 
 /** A message that was lost costs at most this much. */
 const RECHECK_MS = 5_000;
+/** Between two looks at a request whose deadline has passed here, and not yet by Redis. */
+const LEAST_MS = 20;
 
 export interface WaiterOptions {
   /** A connection of role `subscriber`, of this object's own. */
@@ -66,7 +68,7 @@ export class RequestWaiters implements Service {
         const record = await this.#options.read(requestId);
         const left = until - clock.now();
         if (isTerminal(record.status) || left <= 0 || signal?.aborted || this.#stopped) return record;
-        await bell.wait(Math.min(left, RECHECK_MS));
+        await bell.wait(Math.min(left, RECHECK_MS, untilDeadline(record, clock.now())));
       }
     } finally {
       bell.dispose();
@@ -96,6 +98,12 @@ export class RequestWaiters implements Service {
   readonly #wakeAll = (): void => {
     for (const wakes of this.#waiting.values()) for (const wake of wakes) wake();
   };
+}
+
+/** Until its next deadline: reading it then ends it, where nobody else has. Not sooner than clocks are known. */
+function untilDeadline({ status, deadline, finishDeadline }: StoredRecord, now: number): number {
+  const next = [status === 'queued' ? deadline : 0, finishDeadline].filter((at) => at !== 0);
+  return next.length === 0 ? RECHECK_MS : Math.max(LEAST_MS, Math.min(...next) - now);
 }
 
 /** Rings for one waiter. A ring while nobody listens is kept: the message may come while the record is being read. */

@@ -109,9 +109,11 @@ export function closeRedis(redis: Redis): void {
 const SCRIPTS = {
   acceptRequest: ['accept-request-N.lua'],
   withdrawRequest: ['ending.lua', 'withdraw-request-3.lua'],
-  claimRequests: ['claim-requests-N.lua'],
+  claimRequests: ['ending.lua', 'claim-requests-N.lua'],
   writeOutcomes: ['ending.lua', 'write-outcomes-N.lua'],
   endRequest: ['ending.lua', 'end-request-2.lua'],
+  expireRequest: ['ending.lua', 'expire-request-2.lua'],
+  listDue: ['ending.lua', 'list-due-1.lua'],
   countRescue: ['count-rescue-1.lua'],
   rerouteRequest: ['reroute-request-1.lua'],
   saveDeployment: ['save-deployment-3.lua'],
