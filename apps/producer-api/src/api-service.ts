@@ -62,6 +62,7 @@ export class ApiService implements Service {
       metrics,
       resultTtlS: config.resultTtlS,
       maxQueueDepth: config.maxQueueDepth,
+      refuseHopeless: config.refuseHopeless,
       clock: this.#clock,
     });
     keepQueueGauges(metrics, this.#useCases, this.#useCases.queues, () => this.#clock.now());

@@ -37,5 +37,6 @@ export async function toSubmission(
     tenant: caller.tenant,
     keyId: caller.keyId,
     traceId,
+    path,
   };
 }

@@ -16,6 +16,9 @@ export interface SubmitOptions extends ApiOptions {
   wait?: number;
   priority?: number;
   timeoutMs?: number;
+  startBy?: string;
+  finishTimeout?: number;
+  finishBy?: string;
 }
 
 /** @param source "-": the request stands on standard input */

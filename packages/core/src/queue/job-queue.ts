@@ -153,6 +153,13 @@ export class JobQueue {
     return this.#redis.zrank(this.#queue.toKey('prioritized'), requestId);
   }
 
+  /** Jobs that wait and would be taken before one that is added now with that priority. */
+  countBefore(priority: number): Promise<number> {
+    // BullMQ orders by priority, then by a counter, in one number: priority × 2^32 + counter.
+    const next = (priority + 2) * 2 ** 32;
+    return this.#redis.zcount(this.#queue.toKey('prioritized'), '-inf', `(${next}`);
+  }
+
   /** Up to `count` jobs that no worker holds, next ones first. */
   async waiting(count: number): Promise<QueuedJob[]> {
     return queuedJobs(await this.#queue.getJobs(['prioritized', 'waiting', 'delayed'], 0, count - 1, true));

@@ -55,6 +55,8 @@ export interface RequestUseCaseDeps {
   resultTtlS?: number;
   /** Most jobs that may wait in one partition. Default 50,000: at 1-2 KB each that is 100 MB of Redis. */
   maxQueueDepth?: number;
+  /** Whether a request that cannot be expected to meet its deadline is refused. Default true. */
+  refuseHopeless?: boolean;
   clock?: Clock;
   inspect?: CatalogueOptions['inspect'];
   /** For splits: from 0 to below 1. */
@@ -186,6 +188,7 @@ function partsOf(deps: RequestUseCaseDeps) {
     rowMeans,
     clock,
     resultTtlS,
+    refuseHopeless: deps.refuseHopeless,
   });
   const reading: GetDeps = {
     store,
