@@ -81,6 +81,7 @@ function setup(config: Record<string, unknown> = {}) {
       priority: 5,
       deadline: 0,
       finishDeadline: 0,
+      failures: 0,
       acceptedAt: now - 100,
       arrivedAt: now,
       lane,

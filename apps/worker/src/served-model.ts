@@ -29,6 +29,7 @@ import {
   observeDone,
 } from '@remuda/core/observability/timings';
 import { RunProfile } from '@remuda/core/profile/run-profile';
+import { ruleFor } from '@remuda/core/retries/error-classes';
 import type { RequestStore } from '@remuda/core/store/request-store';
 import type { HarnessConfig, ItemError, Lane, LoadedModel, ModelSignature } from '@remuda/schemas';
 import type { RateMeter } from './rate-meter.js';
@@ -38,6 +39,8 @@ export interface ServedItem extends Waiting {
   /** Unix milliseconds by which its request must have ended; 0: none. */
   finishDeadline: number;
   lane: Lane;
+  /** Attempts of its job that have failed. */
+  failures: number;
   unit: BatchUnit;
 }
 
@@ -111,6 +114,7 @@ export class ServedModel {
       newBatchId,
       onReport: (order, report) => this.#observe(order, report),
       onBisect: (order, error) => this.#bisected(order, error),
+      triesAgain: (unit, error) => this.#triesAgain(unit, error),
       onKilled: () => deps.observers.versions?.killed(deps.source.model, deps.source.version),
     });
     const { config } = deps.source;
@@ -360,6 +364,12 @@ export class ServedModel {
     const changed = runs !== this.#aheadRuns;
     this.#aheadRuns = runs;
     return changed;
+  }
+
+  #triesAgain(unit: BatchUnit, { code }: ItemError): boolean {
+    const item = this.#items.get(unit);
+    if (!item || isShadowId(unit.requestId)) return false;
+    return item.failures + 1 < ruleFor(code, this.source.config).attempts;
   }
 
   #bisected(order: BatchOrder, error: ItemError): void {

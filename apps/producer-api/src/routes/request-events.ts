@@ -28,19 +28,23 @@ const SCHEMA = {
       description: 'The stream.',
       content: { 'text/event-stream': { schema: binary('Events state and ended, each with the record.') } },
     },
-    ...problems(404, 503),
+    ...problems(401, 403, 404, 429, 503),
   },
 };
 
 export function requestEventRoutes(app: App, deps: ServerDeps): void {
-  app.get('/v1/requests/:id/events', { schema: SCHEMA }, async (request, reply) => {
-    const id = knownForm(request.params.id);
-    // Read before anything is sent, so that an unknown request is a 404.
-    const first = await hold(reply, id, 0, deps);
-    reply.header('x-request-id', id).header('cache-control', 'no-store').header('x-accel-buffering', 'no');
-    reply.type('text/event-stream; charset=utf-8');
-    return reply.send(Readable.from(events(first, reply, deps), { objectMode: false }));
-  });
+  app.get(
+    '/v1/requests/:id/events',
+    { schema: SCHEMA, config: { scope: 'read' } },
+    async (request, reply) => {
+      const id = knownForm(request.params.id);
+      // Read before anything is sent, so that an unknown request is a 404.
+      const first = await hold(reply, id, 0, deps);
+      reply.header('x-request-id', id).header('cache-control', 'no-store').header('x-accel-buffering', 'no');
+      reply.type('text/event-stream; charset=utf-8');
+      return reply.send(Readable.from(events(first, reply, deps), { objectMode: false }));
+    },
+  );
 }
 
 async function* events(first: RequestRecord, reply: FastifyReply, deps: ServerDeps): AsyncGenerator<string> {

@@ -4,6 +4,8 @@
  * record, reads it again every few seconds, and after each reconnect of the subscriber.
  */
 import { isTerminal } from '@remuda/schemas';
+import type { Sight } from '../access/caller.js';
+import { RemudaError } from '../errors.js';
 import type { Clock } from '../lifecycle/clock.js';
 import type { Service } from '../lifecycle/service.js';
 import type { Metrics } from '../observability/metrics.js';
@@ -21,7 +23,7 @@ export interface WaiterOptions {
   subscriber: Redis;
   keys: Keys;
   /** @throws RemudaError request_not_found, store_unavailable */
-  read(requestId: string): Promise<StoredRecord>;
+  read(requestId: string, sight: Sight): Promise<StoredRecord>;
   metrics: Pick<Metrics, 'waitHolders'>;
   clock: Clock;
   onError(error: Error): void;
@@ -58,21 +60,38 @@ export class RequestWaiters implements Service {
   }
 
   /** The record when the request has ended, `ms` have passed or the signal fires: whichever is first. */
-  async waitFor(requestId: string, ms: number, signal?: AbortSignal): Promise<StoredRecord> {
+  async waitFor(
+    requestId: string,
+    ms: number,
+    signal?: AbortSignal,
+    sight: Sight = null,
+  ): Promise<StoredRecord> {
     const { clock } = this.#options;
     const until = clock.now() + ms;
     const bell = new Bell(clock, signal);
     this.#register(requestId, bell.ring);
     try {
+      let record = await this.#options.read(requestId, sight);
       for (;;) {
-        const record = await this.#options.read(requestId);
         const left = until - clock.now();
         if (isTerminal(record.status) || left <= 0 || signal?.aborted || this.#stopped) return record;
-        await bell.wait(Math.min(left, RECHECK_MS, untilDeadline(record, clock.now())));
+        await bell.wait(Math.min(left, recheckMs(), untilDeadline(record, clock.now())));
+        record = await this.#readAgain(record, sight, until);
       }
     } finally {
       bell.dispose();
       this.#unregister(requestId, bell.ring);
+    }
+  }
+
+  /** A Redis that is slow or away for a moment breaks off no wait that has begun; at its end there has to be an answer. */
+  async #readAgain(before: StoredRecord, sight: Sight, until: number): Promise<StoredRecord> {
+    try {
+      return await this.#options.read(before.requestId, sight);
+    } catch (error) {
+      const away = error instanceof RemudaError && error.code === 'store_unavailable';
+      if (!away || this.#options.clock.now() >= until || this.#stopped) throw error;
+      return before;
     }
   }
 
@@ -98,6 +117,11 @@ export class RequestWaiters implements Service {
   readonly #wakeAll = (): void => {
     for (const wakes of this.#waiting.values()) for (const wake of wakes) wake();
   };
+}
+
+/** Spread, so that a thousand who came together do not all read at once for ever. */
+function recheckMs(): number {
+  return RECHECK_MS * (1 - Math.random() / 5);
 }
 
 /** Until its next deadline: reading it then ends it, where nobody else has. Not sooner than clocks are known. */

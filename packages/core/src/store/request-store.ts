@@ -8,6 +8,8 @@
 import type { ItemError, Route, TerminalStatus } from '@remuda/schemas';
 import { finishDeadlineError, startDeadlineError } from '../deadlines/deadline-errors.js';
 import type { BatchUnit } from '../inference/runner-protocol.js';
+import { isShadowId } from '../models/shadow-id.js';
+import { isDeadLetter } from '../retries/error-classes.js';
 import { claimAndFetch, ordinarySource, type PayloadSource } from './claim-units.js';
 import type { Keys } from './keys.js';
 import type { Claim, UnitWrite, WriteVerdict } from './outcome.js';
@@ -122,9 +124,10 @@ export class RequestStore {
   /** The record of each id, null where there is none. */
   async read(requestIds: readonly string[]): Promise<(StoredRecord | null)[]> {
     if (requestIds.length === 0) return [];
-    const pipeline = this.#redis.pipeline();
-    for (const id of requestIds) pipeline.hmget(this.keys.record(id), ...RECORD_FIELDS);
-    const replies = (await this.#run(pipeline)) as (string | null)[][];
+    // No pipeline object, as in accept(): most calls are for one record, and thousands wait at a time.
+    const replies = await Promise.all(
+      requestIds.map((id) => this.#redis.hmget(this.keys.record(id), ...RECORD_FIELDS)),
+    );
     return requestIds.map((id, i) => readStoredRecord(id, replies[i] ?? []));
   }
 
@@ -180,12 +183,13 @@ export class RequestStore {
           FINISH_ERROR,
           this.keys.ended(),
           this.keys.tagOf(first),
+          this.keys.letterLimits,
           ...members.flatMap((write) => [
             write.unit.requestId,
             write.unit.item,
             write.unit.token,
             write.unit.nonce,
-            write.kind,
+            kindOf(write),
             marks.get(write) ?? write.frame,
           ]),
         ],
@@ -225,6 +229,9 @@ export class RequestStore {
         status,
         JSON.stringify(error),
         guard,
+        status === 'failed' && isDeadLetter(error.code) && !isShadowId(requestId)
+          ? this.keys.letterLimits
+          : '',
       ],
     )) as string;
     if (reply === 'missing') return { changed: false, status: null };
@@ -247,7 +254,14 @@ export class RequestStore {
       this.#redis,
       'expireRequest',
       [this.keys.record(requestId), this.keys.open(this.keys.shardOf(requestId))],
-      [requestId, this.keys.ended(), this.keys.tagOf(requestId), START_ERROR, FINISH_ERROR],
+      [
+        requestId,
+        this.keys.ended(),
+        this.keys.tagOf(requestId),
+        START_ERROR,
+        FINISH_ERROR,
+        this.keys.letterLimits,
+      ],
     )) as string;
     const [before, by] = reply.split(' ');
     if (by !== 'start' && by !== 'finish') return null;
@@ -384,6 +398,12 @@ export class RequestStore {
       return reply;
     });
   }
+}
+
+/** Nobody wants the copies of a shadow back. */
+function kindOf({ unit, kind, error }: UnitWrite): string {
+  const kept = kind === 'error' && error && isDeadLetter(error.code) && !isShadowId(unit.requestId);
+  return kept ? `dead:${JSON.stringify(error)}` : kind;
 }
 
 function pairs(flat: readonly string[]): { at: number; id: string }[] {

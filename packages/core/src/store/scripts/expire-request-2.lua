@@ -1,6 +1,7 @@
 -- Ends a request one of whose deadlines has passed, by the clock of Redis: the one to start only while no worker has
 -- begun to run it (a worker that has it looks by itself), the one to finish whatever it is doing.
--- KEYS: record, open. ARGV: id, channel, key tag, error where it is the deadline to start, and to finish, as JSON.
+-- KEYS: record, open. ARGV: id, channel, key tag, error where it is the deadline to start, and to finish, as JSON;
+-- limits of dead letters, for items that were given up before.
 -- Returns the status before and which deadline it was ('queued start', 'running finish', ...); 'missing'; '=status'
 -- where it had ended; or '' where none has passed, and then the time at which it is to be looked at again is noted.
 local rec, tag = KEYS[1], ARGV[3]
@@ -20,5 +21,6 @@ if not finish and not (before == 'queued' and passed(f[5], now)) then
   return ''
 end
 end_whole(rec, KEYS[2], tag, ARGV[1], f, 'expired', finish and ARGV[5] or ARGV[4], now, ARGV[2])
+bury(rec, tag, ARGV[1], now, ARGV[6])
 redis.call('PUBLISH', ARGV[2], ARGV[1])
 return before .. (finish and ' finish' or ' start')

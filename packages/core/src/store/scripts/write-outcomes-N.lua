@@ -2,16 +2,19 @@
 -- ended and its deadline to finish has not passed, only once for each item. Ends the requests that are complete, and
 -- those that are too late, and tells who waits for them.
 -- KEYS: open, then for each item its record.
--- ARGV: error of a request that is too late, channel, key tag, then for each item: id, item, token, nonce, kind ('ok',
--- 'error', 'expired'), frame or mark.
+-- ARGV: error of a request that is too late, channel, key tag, limits of dead letters, then for each item: id, item,
+-- token, nonce, kind ('ok', 'error', 'expired', or 'dead:' and the error as JSON, of what is given up: its input is
+-- kept), frame or mark.
 -- Returns for each item: verdict (written, too_late, already_terminal, fenced, record_missing), and the status of the
 -- request where this outcome ended it, else ''.
 local out, ended = {}, {}
-local now, tag = store_now(), ARGV[3]
+local now, tag, limits = store_now(), ARGV[3], ARGV[4]
 for i = 2, #KEYS do
   local rec = KEYS[i]
-  local base = 3 + (i - 2) * 6
+  local base = 4 + (i - 2) * 6
   local id, item, token, nonce, kind = ARGV[base + 1], ARGV[base + 2], tonumber(ARGV[base + 3]), ARGV[base + 4], ARGV[base + 5]
+  local dead = string.sub(kind, 1, 5) == 'dead:' and string.sub(kind, 6)
+  if dead then kind = 'error' end
   local f = redis.call('HMGET', rec, 'nonce', 'n', 'ttl', 'aft', 'dl', 'fdl', 's', 'tok')
   local status, held, n = f[7], f[8], tonumber(f[2])
   local verdict, became = 'written', ''
@@ -24,6 +27,7 @@ for i = 2, #KEYS do
     verdict, became = 'too_late', 'expired'
     if not held or tonumber(held) < token then redis.call('HSET', rec, 'tok', token) end
     end_whole(rec, KEYS[1], tag, id, f, became, ARGV[1], now, ARGV[2])
+    bury(rec, tag, id, now, limits)
     ended[#ended + 1] = id
   elseif redis.call('HSETNX', rec, 'o:' .. item, ARGV[base + 6]) == 1 then
     local final
@@ -40,10 +44,12 @@ for i = 2, #KEYS do
         final = ok == n and 'succeeded' or (ok > 0 and 'partial' or (expired == n and 'expired' or 'failed'))
       end
     end
-    if redis.call('HDEL', rec, 'in') == 0 then drop_payload(tag, id, nonce, item) end
+    if dead then bury_item(rec, tag, id, nonce, item, dead)
+    elseif redis.call('HDEL', rec, 'in') == 0 then drop_payload(tag, id, nonce, item) end
     if final then
       local kept = end_request(rec, KEYS[1], tag, id, final, now, tonumber(f[3]), f[4], ARGV[2], f[5] ~= '0' or f[6])
       if redis.call('HSTRLEN', rec, 'o:0') < 20 or n > 1 then expire_large(rec, tag, id, nonce, n, kept) end
+      if final == 'failed' or final == 'partial' then bury(rec, tag, id, now, limits) end
       became = final
       ended[#ended + 1] = id
     end
