@@ -91,9 +91,9 @@ export class ApiService implements Service {
     });
   }
 
-  /** For who looks at its routes. */
-  get app(): FastifyInstance {
-    return this.#app;
+  /** What each route says that a caller needs, by "METHOD /path". */
+  get routeScopes(): FastifyInstance['declaredScopes'] {
+    return this.#app.declaredScopes;
   }
 
   /** Writes now when keys were last used, rather than in half a minute. */
