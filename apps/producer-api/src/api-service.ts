@@ -70,7 +70,7 @@ export class ApiService implements Service {
       maxQueueDepth: config.maxQueueDepth,
       clock,
     });
-    keepQueueGauges(metrics, this.#useCases, this.#useCases.queues);
+    keepQueueGauges(metrics, this.#useCases, this.#useCases.queues, this.#useCases.letters);
     const isOpenNow = (): boolean => this.#open;
     this.#app = createServer({
       useCases: this.#useCases,
@@ -81,6 +81,7 @@ export class ApiService implements Service {
       tls: config.tls && readTlsFiles(config.tls),
       clock,
       admin: this.#useCases.admin,
+      deadLetters: this.#useCases.deadLetters,
       ping: () => this.#ping(),
       logger,
       life,

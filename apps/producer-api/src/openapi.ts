@@ -29,9 +29,21 @@ export function registerOpenapi(app: FastifyInstance): void {
     openapi: {
       openapi: '3.1.0',
       info: { title: 'Remuda', description: DESCRIPTION, version: '0.1.0', license: { name: 'Apache-2.0' } },
+      components: {
+        securitySchemes: {
+          key: {
+            type: 'http',
+            scheme: 'bearer',
+            description: 'An API key. A call may be answered with 401, 403 or 429.',
+          },
+        },
+      },
+      // The empty one: a server may let everybody in.
+      security: [{ key: [] }, {}],
       tags: [
         { name: 'requests', description: 'Send, watch, fetch and cancel.' },
         { name: 'models', description: 'What can be run.' },
+        { name: 'dead letters', description: 'What was given up, to be looked at and run again.' },
         { name: 'admin', description: 'What is wanted of each model: versions, traffic, loading.' },
         { name: 'access', description: 'API keys, tenants, and what was done by whom.' },
         { name: 'server', description: 'The fleet and this server.' },
@@ -53,7 +65,7 @@ export function openapiRoute(app: FastifyInstance): void {
 
 const transform: SwaggerTransform = (document) => {
   const { schema, url } = jsonSchemaTransform(document as Parameters<typeof jsonSchemaTransform>[0]);
-  const { bodies, headers } = document.route.config ?? {};
+  const { bodies, headers, scope } = document.route.config ?? {};
   const toJson = (part: 'body' | 'headers', zod: z.ZodType): unknown => {
     const only = { ...document, schema: { [part]: zod } };
     return (
@@ -71,6 +83,7 @@ const transform: SwaggerTransform = (document) => {
       ...(schema as Record<string, unknown>),
       ...(content && { body: { content } }),
       ...(headers && { headers: toJson('headers', headers) }),
+      ...(scope === 'public' ? { security: [] } : {}),
     },
   };
 };
@@ -84,6 +97,11 @@ type Answer = { description: string; content: Record<string, { schema: z.ZodType
 
 export function json(description: string, schema: z.ZodType): Answer {
   return { description, content: { 'application/json': { schema } } };
+}
+
+/** An answer without a body. */
+export function nothing(description: string): z.ZodType {
+  return z.null().describe(description);
 }
 
 /** Problems by status, for the answers of a route. */
