@@ -118,9 +118,9 @@ function listed(text: string): string[] {
   return text.split(',').map((part) => part.trim());
 }
 
-/** null: none. */
-function limitOf(text: string): number | null {
-  if (text === 'none') return null;
+/** Commander would take null as no value. */
+function limitOf(text: string): number | 'none' {
+  if (text === 'none') return text;
   if (/^\d{1,15}$/.test(text) && Number(text) <= MOST) return Number(text);
   throw new InvalidArgumentError('Expected a whole number, or none.');
 }

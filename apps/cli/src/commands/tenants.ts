@@ -29,11 +29,13 @@ export async function showTenant(
   return show(tenant, options, terminal);
 }
 
+type Limit = number | 'none';
+
 export interface SetTenantOptions extends ApiOptions {
   weight?: number;
-  maxWaiting?: number | null;
-  maxWaitingRows?: number | null;
-  maxWaitingBytes?: number | null;
+  maxWaiting?: Limit;
+  maxWaitingRows?: Limit;
+  maxWaitingBytes?: Limit;
 }
 
 /** What is not named stays as it is. */
@@ -62,8 +64,8 @@ export async function setTenant(
   );
 }
 
-function given(name: keyof TenantLimits, value: number | null | undefined): Partial<TenantLimits> {
-  return value === undefined ? {} : { [name]: value };
+function given(name: keyof TenantLimits, value: Limit | undefined): Partial<TenantLimits> {
+  return value === undefined ? {} : { [name]: value === 'none' ? null : value };
 }
 
 function show(tenant: Tenant, { json }: ApiOptions, terminal: Terminal): number {
