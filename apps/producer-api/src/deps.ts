@@ -12,6 +12,7 @@ import type { DeadLetters } from '@remuda/core/requests/dead-letters';
 import type { RequestFilter, RequestUseCases } from '@remuda/core/requests/submission';
 import type { FastifyBaseLogger, FastifyInstance, RawServerDefault } from 'fastify';
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
+import type { LetsIn } from './caller.js';
 import type { Drain } from './drain.js';
 import type { TlsFiles } from './tls.js';
 
@@ -29,8 +30,10 @@ export type SeenUseCases = Omit<RequestUseCases, 'get' | 'waitFor' | 'result' | 
 export interface ServerDeps {
   useCases: SeenUseCases;
   access: Access;
-  /** Calls without an API key are taken, and may do everything. */
-  readonly open: boolean;
+  /** Whose calls without an API key are taken; those may do everything. */
+  readonly letsIn: LetsIn;
+  /** The name or address that it was told to listen on. */
+  host: string;
   /** Certificate and key, PEM; null: plain HTTP. */
   tls: TlsFiles | null;
   clock: Clock;
