@@ -97,6 +97,7 @@ describe('one third-party package, one home', () => {
     nanoid: /^packages\/core\/src\/ids\.ts$/,
     '@aws-sdk/client-s3': /^packages\/core\/src\/repository\/sources\/s3-client\.ts$/,
     yaml: /^packages\/core\/src\/repository\//,
+    '@fastify/helmet': /^apps\/producer-api\/src\/secure-headers\.ts$/,
     fastify: /^apps\/producer-api\/src\//,
     commander: /^apps\/cli\/src\//,
   };
