@@ -7,13 +7,14 @@ import { addAccessCommands } from './access-program.js';
 import { jsonOption, withApi } from './api-options.js';
 import { CliError } from './cli-error.js';
 import type { CommandContext } from './commands/context.js';
-import { namedValue, wholeNumber } from './commands/option-values.js';
+import { namedValue, pointInTime, wholeNumber } from './commands/option-values.js';
 import type { CliConfig } from './config.js';
 import { EXIT, EXIT_HELP } from './exit-codes.js';
 import { addLetterCommands } from './letter-program.js';
 import { addModelCommands } from './model-program.js';
 import { addModelTools } from './model-tools.js';
 import type { Terminal } from './terminal/terminal.js';
+import { addWebhookCommands } from './webhook-program.js';
 
 export interface ProgramContext {
   terminal: Terminal;
@@ -90,6 +91,7 @@ function buildProgram(choose: (run: Run) => void): Command {
   addFleet(program, choose);
   addAccessCommands(program, choose);
   addLetterCommands(program, choose);
+  addWebhookCommands(program, choose);
   addDoctor(program, choose);
   for (const command of withSubcommands(program)) describeBySummary(command);
   return program;
@@ -147,11 +149,23 @@ function addSubmit(program: Command, choose: (run: Run) => void): void {
       .option('--file <request.json>', 'a whole InferenceRequest; "-" is standard input')
       .option('--version <version>', 'number or alias of the version (default: as the model is served)')
       .addOption(waitOption())
+      .option('--webhook <url>', 'address that is told of the end of the request')
       .addOption(new Option('--priority <n>', '0 goes first, 9 last').argParser(wholeNumber(0, 9)))
       .addOption(
         new Option('--timeout-ms <n>', 'expire when it has not begun to run by then').argParser(
           wholeNumber(1, MOST_WAIT_S * 1_000),
         ),
+      )
+      .addOption(
+        new Option('--start-by <time>', 'the same as a point in time (RFC 3339)').argParser(pointInTime),
+      )
+      .addOption(
+        new Option('--finish-timeout <ms>', 'expire when it has not ended by then').argParser(
+          wholeNumber(1, MOST_WAIT_S * 1_000),
+        ),
+      )
+      .addOption(
+        new Option('--finish-by <time>', 'the same as a point in time (RFC 3339)').argParser(pointInTime),
       ),
   ).action((model, source, options) =>
     choose(async (context) => (await import('./commands/submit.js')).submit(model, source, options, context)),

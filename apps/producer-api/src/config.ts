@@ -1,6 +1,7 @@
 /** Every setting of the API, read from the environment once. The only file of this app that reads it. */
 import { readSettings } from '@remuda/core/settings/settings';
 import { keyspaceOf, SharedSettings } from '@remuda/core/settings/shared-settings';
+import { NOTHING_ALLOWED } from '@remuda/core/webhooks/address-rules';
 import * as z from 'zod';
 
 const whole = (min: number, max: number) => z.coerce.number().int().min(min).max(max);
@@ -42,6 +43,12 @@ export const ApiSettings = SharedSettings.extend({
     .describe(
       'Most requests that may wait in one queue; more are refused with 429. Raise it for long backlogs.',
     ),
+  REMUDA_API_REFUSE_HOPELESS: z
+    .enum(['true', 'false'])
+    .default('true')
+    .describe(
+      'Whether a request that cannot be expected to meet its deadline is refused (429 deadline_unreachable). false accepts it.',
+    ),
   REMUDA_API_DRAIN_DELAY_MS: whole(0, 600_000)
     .default(0)
     .describe(
@@ -75,9 +82,11 @@ export function apiConfig(env: NodeJS.ProcessEnv) {
     maxJsonBytes: Math.min(settings.REMUDA_API_MAX_JSON_BYTES, settings.REMUDA_API_MAX_BODY_BYTES),
     resultTtlS: settings.REMUDA_API_RESULT_TTL_S,
     maxQueueDepth: settings.REMUDA_API_MAX_QUEUE_DEPTH,
+    refuseHopeless: settings.REMUDA_API_REFUSE_HOPELESS === 'true',
     drainDelayMs: settings.REMUDA_API_DRAIN_DELAY_MS,
     stopMs: settings.REMUDA_API_STOP_MS,
     maintenance: settings.REMUDA_API_MAINTENANCE,
+    webhookAllowed: settings.REMUDA_WEBHOOK_ALLOW ?? NOTHING_ALLOWED,
     logLevel: settings.REMUDA_LOG_LEVEL,
     logPretty: settings.REMUDA_LOG_PRETTY,
   };

@@ -27,8 +27,11 @@ import { healthRoutes } from './routes/health.js';
 import { inferenceRequestRoutes } from './routes/inference-requests.js';
 import { modelRoutes } from './routes/models.js';
 import { requestBatchRoutes } from './routes/request-batch.js';
+import { requestEventRoutes } from './routes/request-events.js';
 import { requestRoutes } from './routes/requests.js';
 import { resultRoutes } from './routes/results.js';
+import { webhookEndpointRoutes } from './routes/webhook-endpoints.js';
+import { webhookRoutes } from './routes/webhooks.js';
 import { secureHeaders } from './secure-headers.js';
 import { registerTrace } from './trace.js';
 
@@ -72,7 +75,10 @@ function routes(scope: FastifyInstance, deps: ServerDeps): void {
   inferenceRequestRoutes(app, deps);
   requestBatchRoutes(app, deps);
   requestRoutes(app, deps);
+  requestEventRoutes(app, deps);
   resultRoutes(app, deps);
+  webhookRoutes(app, deps);
+  webhookEndpointRoutes(app, deps);
   modelRoutes(app, deps);
   adminModelRoutes(app, deps);
   deadLetterRoutes(app, deps);

@@ -16,8 +16,12 @@ export interface BodySources {
   file?: string;
   /** Number or alias. */
   version?: string;
+  webhook?: string;
   priority?: number;
   timeoutMs?: number;
+  startBy?: string;
+  finishTimeout?: number;
+  finishBy?: string;
 }
 
 export interface BodyContext {
@@ -54,8 +58,10 @@ async function imageForm(
   const field = await context.imageInput();
   const form = new FormData();
   const metadata = metadataOf(sources);
-  const { version } = sources;
-  if (metadata || version !== undefined) form.set('request', JSON.stringify({ version, metadata }));
+  const { version, webhook } = sources;
+  const options = { version, webhook, metadata };
+  if (Object.values(options).some((value) => value !== undefined))
+    form.set('request', JSON.stringify(options));
   for (const [at, bytes] of files.entries()) {
     form.append(field, new Blob([new Uint8Array(bytes)]), basename(images[at] as string));
   }
@@ -104,15 +110,22 @@ async function wholeRequest(file: string, { cwd, stdin }: BodyContext): Promise<
 function jsonBody(request: JsonObject, sources: BodySources): RequestBody {
   const metadata = metadataOf(sources);
   const before = request.metadata as JsonObject | undefined;
-  const { version = request.version } = sources;
+  const { version = request.version, webhook = request.webhook } = sources;
   const merged = metadata ? { ...before, ...metadata } : before;
-  const body = { ...request, version, metadata: merged };
+  const body = { ...request, version, webhook, metadata: merged };
   return { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } };
 }
 
-function metadataOf({ priority, timeoutMs }: BodySources): JsonObject | undefined {
-  if (priority === undefined && timeoutMs === undefined) return undefined;
-  return { priority, timeout_ms: timeoutMs };
+function metadataOf(sources: BodySources): JsonObject | undefined {
+  const { priority, timeoutMs, startBy, finishTimeout, finishBy } = sources;
+  const metadata = {
+    priority,
+    timeout_ms: timeoutMs,
+    start_by: startBy,
+    finish_timeout_ms: finishTimeout,
+    finish_by: finishBy,
+  };
+  return Object.values(metadata).every((value) => value === undefined) ? undefined : metadata;
 }
 
 async function read(path: string): Promise<Buffer> {

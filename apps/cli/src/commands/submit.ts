@@ -14,8 +14,13 @@ export interface SubmitOptions extends ApiOptions {
   /** Number or alias. */
   version?: string;
   wait?: number;
+  /** Address that is told of the end. */
+  webhook?: string;
   priority?: number;
   timeoutMs?: number;
+  startBy?: string;
+  finishTimeout?: number;
+  finishBy?: string;
 }
 
 /** @param source "-": the request stands on standard input */

@@ -10,11 +10,13 @@ import {
   type RawTensor,
   type RequestMetadata,
   type Route,
+  type WebhookOption,
 } from '@remuda/schemas';
 import { compatibilityKey } from '../batching/compatibility.js';
+import { deadlinesOf } from '../deadlines/deadlines-of.js';
 import { newNonce, newRequestId } from '../ids.js';
 import { type Acceptance, INLINE_PAYLOAD_BYTES } from '../store/request-store.js';
-import type { RequestDocument, UnitRun } from '../store/stored-record.js';
+import type { RequestDocument, RequestWebhook, UnitRun } from '../store/stored-record.js';
 import type { Submission, SubmittedItem } from './submission.js';
 
 export interface Preparation {
@@ -24,6 +26,8 @@ export interface Preparation {
   notices: string[];
   /** Where the request asks for none. */
   defaultResultTtlS: number;
+  /** Something is to be done when it has ended, for its webhook or for an endpoint of its tenant, say. */
+  after: boolean;
   /** Unix milliseconds. */
   now: number;
 }
@@ -31,34 +35,27 @@ export interface Preparation {
 const DEFAULT_METADATA: RequestMetadata = { priority: 5 };
 
 export function prepareRequest(preparation: Preparation): Acceptance {
-  const { submission, defaultResultTtlS, now } = preparation;
+  const { submission, defaultResultTtlS, after, now } = preparation;
   const { items, options } = submission;
   const metadata = options.metadata ?? DEFAULT_METADATA;
   const supplied = options.request_id;
   // What is compared with a repeated call must not depend on how its header was written.
   const asTheyCame = supplied === undefined && options.parameters === undefined;
   const payloads = items.map((item) => (asTheyCame && item.frame) || payloadOf(item, options.parameters));
+  const deadlines = deadlinesOf(metadata, now);
   return {
     requestId: supplied ?? newRequestId(),
     nonce: newNonce(),
     // An id of our own making is never sent again, so nothing is compared with it.
     fingerprint: supplied === undefined ? '' : fingerprintOf(submission, payloads),
     acceptedAt: now,
-    deadline: earliest(now, metadata.timeout_ms, metadata.start_by),
-    finishDeadline: earliest(now, metadata.finish_timeout_ms, metadata.finish_by),
-    after: false,
+    deadline: deadlines.start,
+    finishDeadline: deadlines.finish,
+    after,
     resultTtlMs: (metadata.result_ttl_s ?? defaultResultTtlS) * 1000,
     document: documentOf(preparation, metadata, payloads),
     payloads,
   };
-}
-
-/** The earlier of a time-out and a point in time, Unix milliseconds; 0: neither is given. */
-function earliest(now: number, timeoutMs: number | undefined, by: string | undefined): number {
-  const times: number[] = [];
-  if (timeoutMs !== undefined) times.push(now + timeoutMs);
-  if (by !== undefined) times.push(Date.parse(by));
-  return times.length === 0 ? 0 : Math.min(...times);
 }
 
 function payloadOf(item: SubmittedItem, parameters: Record<string, unknown> | undefined): Buffer {
@@ -87,9 +84,15 @@ function documentOf(
     metadata,
     route,
     traceId,
+    ...(options.webhook === undefined ? {} : { webhook: webhookOf(options.webhook) }),
     inline: payloads.length === 1 && (only as Buffer).length <= INLINE_PAYLOAD_BYTES,
     notices,
   };
+}
+
+function webhookOf(option: WebhookOption): RequestWebhook {
+  if (typeof option === 'string') return { url: option, payload: 'full' };
+  return { ...option, payload: option.payload ?? 'full' };
 }
 
 /** Neighbours of equal rows and equal key are one run: a thousand like items are one entry of the job. */

@@ -22,6 +22,9 @@ import type { Keys } from '../store/keys.js';
 import { LetterStore } from '../store/letter-store.js';
 import type { Redis } from '../store/redis.js';
 import { RequestStore } from '../store/request-store.js';
+import { EndpointView } from '../webhooks/endpoint-view.js';
+import { webhookParts } from '../webhooks/webhook-parts.js';
+import { type WebhookUseCases, webhookUseCases } from '../webhooks/webhook-use-cases.js';
 import { Admission } from './admission.js';
 import { afterEnd } from './after-end.js';
 import { Aftermath } from './aftermath.js';
@@ -30,7 +33,8 @@ import { Catalogue, type CatalogueOptions } from './catalogue.js';
 import { DeadLetters } from './dead-letters.js';
 import { describeModel, describeModels } from './describe-models.js';
 import { Doorbell } from './doorbell.js';
-import { getRequest } from './get-request.js';
+import { expireRequest } from './expire-due.js';
+import { type GetDeps, getRequest } from './get-request.js';
 import { listRequests } from './list-requests.js';
 import { presentRequest } from './present-request.js';
 import { queueOutlook, withOutlook } from './queue-outlook.js';
@@ -58,6 +62,8 @@ export interface RequestUseCaseDeps {
   resultTtlS?: number;
   /** Most jobs that may wait in one partition. Default 50,000: at 1-2 KB each that is 100 MB of Redis. */
   maxQueueDepth?: number;
+  /** Whether a request that cannot be expected to meet its deadline is refused. Default true. */
+  refuseHopeless?: boolean;
   clock?: Clock;
   inspect?: CatalogueOptions['inspect'];
   /** For splits: from 0 to below 1. */
@@ -79,6 +85,7 @@ export type RequestUseCaseService = RequestUseCases &
     /** The desired states of models, and edits of them. */
     readonly deployments: DeploymentView;
     readonly admin: ModelAdmin;
+    readonly webhooks: WebhookUseCases;
     /** What was given up. */
     readonly deadLetters: DeadLetters;
     readonly letters: LetterStore;
@@ -91,7 +98,8 @@ export function createRequestUseCases(deps: RequestUseCaseDeps): RequestUseCaseS
   const describe = { catalogue, fleet, deployments, resolver, queues, guard };
   const { life, metrics, clock = systemClock } = deps;
   const now = (): number => clock.now();
-  const read = (requestId: string, sight?: Sight) => getRequest(requestId, { store, guard }, sight);
+  const { reading } = parts;
+  const read = (requestId: string, sight?: Sight) => getRequest(requestId, reading, sight);
   const sealer = new CursorSealer({ redis: deps.redis, keys: deps.keys });
   const services = lifeOf(parts, deps);
   const measured = async (model: string): Promise<ModelReports> => {
@@ -129,6 +137,8 @@ export function createRequestUseCases(deps: RequestUseCaseDeps): RequestUseCaseS
       reports: deps.reports ?? measured,
     }),
 
+    webhooks: webhookUseCases({ ...parts.webhooks, view: parts.endpointView, guard, clock }),
+
     resolve: (ask) => resolver.resolve(ask),
     signatureOf: async (model, version) => (await resolver.resolve({ model, version })).signature,
     submit: (submission) => submitter.submit(submission),
@@ -146,7 +156,7 @@ export function createRequestUseCases(deps: RequestUseCaseDeps): RequestUseCaseS
     },
     list: (filter, sight) => listRequests(filter, { store, guard, now, sealer }, sight),
     cancel: (requestId, sight) =>
-      cancelRequest(requestId, { store, queues, guard, life, metrics, now }, sight),
+      cancelRequest(requestId, { ...reading, queues, life, metrics, store }, sight),
     models: () => describeModels(describe),
     model: (name) => describeModel(name, describe),
     fleet: async () => ({ workers: [...fleet.workers], at: new Date(now()).toISOString() }),
@@ -182,8 +192,14 @@ function partsOf(deps: RequestUseCaseDeps) {
       if (!resolver.isReady(partition.model, version, partition.deviceClass)) doorbell.ring(partition);
     },
   });
+  const webhooks = webhookParts({ redis, keys, clock, life, onError });
+  const endpointView = new EndpointView({
+    ...{ redis, subscriber, keys, clock, onError },
+    endpoints: webhooks.endpoints,
+  });
   const submitter = new RequestSubmitter({
     ...gates,
+    endpoints: endpointView,
     shadows,
     store,
     queues,
@@ -195,10 +211,19 @@ function partsOf(deps: RequestUseCaseDeps) {
     rowMeans,
     clock,
     resultTtlS,
+    refuseHopeless: deps.refuseHopeless,
   });
-  const read = (requestId: string, sight: Sight) => getRequest(requestId, { store, guard }, sight);
+  const reading: GetDeps = {
+    store,
+    guard,
+    now: () => clock.now(),
+    expire: (record) =>
+      expireRequest({ requestId: record.requestId, record }, { store, queues, metrics, life }),
+  };
+  const read = (requestId: string, sight: Sight) => getRequest(requestId, reading, sight);
   const waiters = new RequestWaiters({ subscriber, keys, read, metrics, clock, onError });
-  const aftermath = new Aftermath({ redis, subscriber, store, handlers: afterEnd(), onError, clock });
+  const handlers = afterEnd({ store, outbox: webhooks.outbox });
+  const aftermath = new Aftermath({ redis, subscriber, store, handlers, onError, clock });
   const letters = new LetterStore(redis, keys);
   const deadLetters = new DeadLetters({
     ...{ letters, keys, guard, resolver },
@@ -216,8 +241,11 @@ function partsOf(deps: RequestUseCaseDeps) {
     withdrawals,
     submitter,
     waiters,
+    reading,
     outlook,
     aftermath,
+    webhooks,
+    endpointView,
     letters,
     deadLetters,
   };
@@ -233,13 +261,19 @@ function lifeOf(
     admission,
     queues,
     aftermath,
+    webhooks,
+    endpointView,
   }: ReturnType<typeof partsOf>,
   { logger }: RequestUseCaseDeps,
 ): ServiceGroup {
-  const queueService: Service = { name: 'queues', start: async () => {}, stop: () => queues.close() };
+  const closeQueues = async (): Promise<void> => {
+    await Promise.all([queues.close(), webhooks.queue.close()]);
+  };
+  const queueService: Service = { name: 'queues', start: async () => {}, stop: closeQueues };
   const door: Service = { name: 'admission', start: async () => {}, stop: async () => admission.close() };
   // Stopped in reverse: first the door, last the queues that withdrawals still need.
-  const services = [queueService, withdrawals, fleet, deployments, catalogue, waiters, aftermath, door];
+  const views = [fleet, deployments, catalogue, endpointView];
+  const services = [queueService, withdrawals, ...views, waiters, aftermath, door];
   return new ServiceGroup('requests', services, (service, err) => {
     logger.error({ err, stopping: service }, 'a service did not stop well');
   });

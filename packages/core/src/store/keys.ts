@@ -113,6 +113,11 @@ export class Keys {
     return `${this.#tagged(shard)}:after`;
   }
 
+  /** Sorted set: ids of requests that have a deadline and have not ended, by the deadline that passes next. Scripts build it from tagOf(). */
+  due(shard: number): string {
+    return `${this.#tagged(shard)}:due`;
+  }
+
   /** Channel: something is to be done about the end of a request. The scripts build it from ended(). */
   afterChanged(): string {
     return `${this.ended()}:after`;
@@ -241,6 +246,36 @@ export class Keys {
   /** String with a time to live: who moves requests away from classes that have no worker any more. */
   rerouterLease(): string {
     return `${this.space.prefix}:rerouter`;
+  }
+
+  /** Hash: one event on its way to one address, with its body and the log of its attempts. */
+  webhook(deliveryId: string): string {
+    return `${this.space.prefix}:webhook:${deliveryId}`;
+  }
+
+  /** Set: ids of the deliveries about one request or batch. */
+  webhooksOf(subject: string): string {
+    return `${this.space.prefix}:webhooks:of:${subject}`;
+  }
+
+  /** Sorted set: ids of the deliveries that have not ended, by time of their next attempt. */
+  webhooksDue(): string {
+    return `${this.space.prefix}:webhooks:due`;
+  }
+
+  /** Hash: webhook endpoints of all tenants, by id. */
+  webhookEndpoints(): string {
+    return `${this.space.prefix}:webhooks:endpoints`;
+  }
+
+  /** Channel: some endpoint was added, removed, disabled or enabled. */
+  webhookEndpointsChanged(): string {
+    return `${this.space.prefix}:webhooks:endpoints:changed`;
+  }
+
+  /** Hash: the secret that the webhooks of a tenant are signed with, and those before that still sign. */
+  webhookSecret(tenant: string): string {
+    return `${this.space.prefix}:webhooks:secret:${tenant}`;
   }
 
   /** The hash tag, with prefix, that all keys of a request share; scripts build payload and outcome keys from it. */
