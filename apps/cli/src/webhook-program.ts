@@ -52,7 +52,7 @@ function addEndpoints(webhooks: Command, choose: Choose): void {
     .argument('<url>', 'where it is sent by POST')
     .addOption(new Option('--events <events...>', 'which events (default: all)').choices(WEBHOOK_EVENTS))
     .option('--thin', 'the record without the result')
-    .option('--key <id>', 'only requests that came with this API key')
+    .option('--only-key <id>', 'only requests that came with this API key')
     .action((url, options) =>
       choose(async (context) => (await endpoints()).addEndpoint(url, options, context)),
     );

@@ -58,7 +58,7 @@ function endpointLines(endpoints: readonly WebhookEndpoint[], { colours, width }
 export interface AddOptions extends TenantOptions {
   events?: WebhookEvent[];
   thin?: boolean;
-  key?: string;
+  onlyKey?: string;
 }
 
 export async function addEndpoint(
@@ -66,8 +66,8 @@ export async function addEndpoint(
   options: AddOptions,
   { terminal, config }: CommandContext,
 ): Promise<number> {
-  const { events, thin, key } = options;
-  const spec: WebhookEndpointSpec = { url, events, payload: thin ? 'thin' : undefined, key_id: key };
+  const { events, thin, onlyKey } = options;
+  const spec: WebhookEndpointSpec = { url, events, payload: thin ? 'thin' : undefined, key_id: onlyKey };
   const api = apiOf(options, config);
   const endpoint = await api.ask(WebhookEndpoint, 'POST', ofTenant(ENDPOINTS, options), spec);
   if (options.json) printJson(terminal, endpoint);
