@@ -81,11 +81,12 @@ export async function measureCrowd(
   // One connection for each client, as they would have.
   const agent = new Agent({ connections: count, pipelining: 1, bodyTimeout: 0, headersTimeout: 0 });
   try {
-    const heard = Promise.all(ids.map((id, i) => clientOf(i, crowd)(rig.apiUrl, id, agent)));
+    // What fails while the others are still held is told at the end.
+    const heard = Promise.allSettled(ids.map((id, i) => clientOf(i, crowd)(rig.apiUrl, id, agent)));
     await sleep(crowd.holdMs);
     const cpu = (cpuMicros(api) - cpuBefore) / 1e6 / ((performance.now() - begun) / 1_000);
     await rig.hold(MODEL, false);
-    const answers = await heard;
+    const answers = (await heard).map(heardOf);
     await untilNoneOpen(rig);
     await ledger.check(rig, ids);
     const told = answers.slice(0, crowd.waiters).map(({ record, at }) => at - endOf(record));
@@ -103,6 +104,11 @@ export async function measureCrowd(
     memory.stop();
     await agent.destroy();
   }
+}
+
+function heardOf<Value>(settled: PromiseSettledResult<Value>): Value {
+  if (settled.status === 'fulfilled') return settled.value;
+  throw settled.reason;
 }
 
 type Client = (url: string, id: string, agent: Agent) => Promise<Heard>;
@@ -129,20 +135,24 @@ const polls: Client = async (url, id, agent) => {
   }
 };
 
+/** Connects again where the stream was refused or ended early, as a browser does. */
 const listens: Client = async (url, id, agent) => {
-  const { body, statusCode } = await request(`${url}/v1/requests/${id}/events`, { dispatcher: agent });
-  if (statusCode !== 200) throw new Error(`events of ${id}: ${statusCode}`);
-  let text = '';
-  for await (const chunk of body) text += chunk;
-  const last = /event: ended\ndata: (.*)\n\n$/.exec(text)?.[1];
-  if (!last) throw new Error(`the stream of ${id} ended early: ${text.slice(-200)}`);
-  return { record: JSON.parse(last) as RequestRecord, at: Date.now() };
+  for (;;) {
+    const { body } = await request(`${url}/v1/requests/${id}/events`, { dispatcher: agent });
+    const last = /event: ended\ndata: (.*)\n\n$/.exec(await body.text())?.[1];
+    if (last) return { record: JSON.parse(last) as RequestRecord, at: Date.now() };
+    await sleep(POLL_EVERY_MS);
+  }
 };
 
 async function get(url: string, agent: Agent): Promise<RequestRecord> {
-  const { body, statusCode } = await request(url, { dispatcher: agent });
-  if (statusCode !== 200) throw new Error(`${url}: ${statusCode} ${await body.text()}`);
-  return (await body.json()) as RequestRecord;
+  for (;;) {
+    const { body, statusCode } = await request(url, { dispatcher: agent });
+    if (statusCode === 200) return (await body.json()) as RequestRecord;
+    const text = await body.text();
+    if (statusCode !== 503) throw new Error(`${url}: ${statusCode} ${text}`);
+    await sleep(POLL_EVERY_MS);
+  }
 }
 
 function watchMemory(pid: number): { stop(): number } {
