@@ -30,6 +30,8 @@ import { requestBatchRoutes } from './routes/request-batch.js';
 import { requestEventRoutes } from './routes/request-events.js';
 import { requestRoutes } from './routes/requests.js';
 import { resultRoutes } from './routes/results.js';
+import { webhookEndpointRoutes } from './routes/webhook-endpoints.js';
+import { webhookRoutes } from './routes/webhooks.js';
 import { secureHeaders } from './secure-headers.js';
 import { registerTrace } from './trace.js';
 
@@ -75,6 +77,8 @@ function routes(scope: FastifyInstance, deps: ServerDeps): void {
   requestRoutes(app, deps);
   requestEventRoutes(app, deps);
   resultRoutes(app, deps);
+  webhookRoutes(app, deps);
+  webhookEndpointRoutes(app, deps);
   modelRoutes(app, deps);
   adminModelRoutes(app, deps);
   deadLetterRoutes(app, deps);
