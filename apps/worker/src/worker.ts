@@ -27,14 +27,11 @@ import { Keys } from '@remuda/core/store/keys';
 import { LetterStore } from '@remuda/core/store/letter-store';
 import { closeRedis, connectRedis, type Redis, waitUntilReady } from '@remuda/core/store/redis';
 import { RequestStore } from '@remuda/core/store/request-store';
-
 import { StoreClock } from '@remuda/core/store/store-clock';
-
 import { WebhookDeliveries } from '@remuda/core/webhooks/deliveries';
 import { OverdueSweep } from '@remuda/core/webhooks/overdue-sweep';
 import { WebhookSender } from '@remuda/core/webhooks/send-webhook';
 import { type WebhookParts, webhookParts } from '@remuda/core/webhooks/webhook-parts';
-
 import type { Health, ItemError, WorkerHeartbeat } from '@remuda/schemas';
 import { Announcements } from './announcements.js';
 import type { WorkerConfig } from './config.js';

@@ -5,7 +5,6 @@ import { MAX_RESCUES } from '@remuda/core/queue/retry-policy';
 import { Sweeper } from '@remuda/core/requests/sweep-requests';
 import type { StoredRecord } from '@remuda/core/store/stored-record';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-
 import {
   answer,
   outcome,
