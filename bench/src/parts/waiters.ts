@@ -146,8 +146,8 @@ const polls: Client = async (url, id, agent) => {
 /** Connects again where the stream was refused or ended early, as a browser does. */
 const listens: Client = async (url, id, agent) => {
   for (;;) {
-    const { body } = await request(`${url}/v1/requests/${id}/events`, { dispatcher: agent });
-    const last = /event: ended\ndata: (.*)\n\n$/.exec(await body.text())?.[1];
+    const text = await textOf(`${url}/v1/requests/${id}/events`, agent);
+    const last = /event: ended\ndata: (.*)\n\n$/.exec(text ?? '')?.[1];
     if (last) return { record: JSON.parse(last) as RequestRecord, at: Date.now() };
     await sleep(POLL_EVERY_MS);
   }
@@ -155,12 +155,24 @@ const listens: Client = async (url, id, agent) => {
 
 async function get(url: string, agent: Agent): Promise<RequestRecord> {
   for (;;) {
-    const { body, statusCode } = await request(url, { dispatcher: agent });
-    if (statusCode === 200) return (await body.json()) as RequestRecord;
-    const text = await body.text();
-    if (statusCode !== 503) throw new Error(`${url}: ${statusCode} ${text}`);
+    const text = await textOf(url, agent);
+    if (text !== undefined) return JSON.parse(text) as RequestRecord;
     await sleep(POLL_EVERY_MS);
   }
+}
+
+/** undefined: it is to be asked again, since the connection was lost or Redis was slow. @throws Error for other refusals */
+async function textOf(url: string, agent: Agent): Promise<string | undefined> {
+  let answer: { statusCode: number; text: string };
+  try {
+    const { body, statusCode } = await request(url, { dispatcher: agent });
+    answer = { statusCode, text: await body.text() };
+  } catch {
+    return undefined;
+  }
+  if (answer.statusCode === 200) return answer.text;
+  if (answer.statusCode === 503) return undefined;
+  throw new Error(`${url}: ${answer.statusCode} ${answer.text}`);
 }
 
 function watchMemory(pid: number): { stop(): number } {
