@@ -46,6 +46,8 @@ const QUICK: readonly Crowd[] = [{ waiters: 100, streams: 100, pollers: 100, hol
 const POLL_EVERY_MS = 1_000;
 const WAIT_S = 60;
 const SAMPLE_EVERY_MS = 100;
+/** Between two clients. */
+const ARRIVAL_MS = 2;
 
 /** How a client heard of the end of its request: the record, and when. */
 interface Heard {
@@ -90,8 +92,14 @@ export async function measureCrowd(
   const agent = new Agent({ connections: count, pipelining: 1, bodyTimeout: 0, headersTimeout: 0 });
   try {
     // What fails while the others are still held is told at the end.
-    const heard = Promise.allSettled(ids.map((id, i) => clientOf(i, crowd)(rig.apiUrl, id, agent)));
+    const heard = Promise.allSettled(
+      ids.map(async (id, i) => {
+        await sleep(i * ARRIVAL_MS);
+        return clientOf(i, crowd)(rig.apiUrl, id, agent);
+      }),
+    );
     await sleep(crowd.holdMs);
+    await sleep(count * ARRIVAL_MS);
     const cpu = (cpuMicros(api) - cpuBefore) / 1e6 / ((performance.now() - begun) / 1_000);
     await rig.hold(MODEL, false);
     const answers = (await heard).map(heardOf);
