@@ -28,6 +28,12 @@ import { whoIsLetIn } from './who-is-let-in.js';
 /** Before the first call: long enough for a Redis that starts beside us, short enough not to look hung. */
 const REDIS_PATIENCE_MS = 3_000;
 
+/**
+ * Connections that may wait to be accepted, as far as the system allows (net.core.somaxconn). With Node's 511, clients who
+ * come by the thousand are dropped and try again only seconds later.
+ */
+const BACKLOG = 4_096;
+
 export interface ApiServiceOptions {
   config: ApiConfig;
   logger: Logger;
@@ -130,7 +136,7 @@ export class ApiService implements Service {
     await Promise.all(this.#maintenance.map((role) => role.start()));
     const { host, port, auth, tls } = this.#config;
     this.#letsIn = await whoIsLetIn({ host, auth, access: this.#access, logger: this.#logger });
-    this.#url = await this.#app.listen({ host, port });
+    this.#url = await this.#app.listen({ host, port, backlog: BACKLOG });
     if (tls) await this.#watchCertificates(tls);
     this.#logger.info({ url: this.#url, lets_in: this.#letsIn }, 'API listens');
   }
