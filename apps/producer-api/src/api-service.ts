@@ -13,6 +13,7 @@ import { Sweeper } from '@remuda/core/requests/sweep-requests';
 import { createRequestUseCases, type RequestUseCaseService } from '@remuda/core/requests/use-cases';
 import { Keys } from '@remuda/core/store/keys';
 import { closeRedis, connectRedis, type Redis, waitUntilReady } from '@remuda/core/store/redis';
+import { ReplicaWait } from '@remuda/core/store/replica-wait';
 import type { FastifyInstance } from 'fastify';
 import type { ApiConfig } from './config.js';
 import { Drain } from './drain.js';
@@ -37,6 +38,8 @@ export class ApiService implements Service {
   readonly #drain = new Drain();
   readonly #redis: Redis;
   readonly #subscriber: Redis;
+  /** Where replicas are waited for. */
+  readonly #replicas: Redis | undefined;
   readonly #useCases: RequestUseCaseService;
   readonly #maintenance: Service[];
   readonly #app: FastifyInstance;
@@ -49,11 +52,15 @@ export class ApiService implements Service {
     this.#clock = clock;
     this.#redis = this.#connect('api');
     this.#subscriber = this.#connect('subscriber');
+    this.#replicas = config.waitReplicas > 0 ? this.#connect('api') : undefined;
     const life = lifeLog(logger);
+    const keys = new Keys(config.keyspace);
+    const waiting = { keys, replicas: config.waitReplicas, withinMs: config.waitReplicasMs };
     this.#useCases = createRequestUseCases({
       redis: this.#redis,
       subscriber: this.#subscriber,
-      keys: new Keys(config.keyspace),
+      keys,
+      replicas: this.#replicas && new ReplicaWait({ redis: this.#replicas, ...waiting }),
       repository: config.modelsFolder,
       logger,
       life,
@@ -114,6 +121,7 @@ export class ApiService implements Service {
     await this.#useCases.stop();
     closeRedis(this.#subscriber);
     closeRedis(this.#redis);
+    if (this.#replicas) closeRedis(this.#replicas);
   }
 
   /** Here too, so that deadlines are kept and jobs mended where no worker lives. The rerouter needs a live worker. */

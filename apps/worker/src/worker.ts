@@ -25,6 +25,7 @@ import { Rerouter } from '@remuda/core/requests/reroute-requests';
 import { Sweeper } from '@remuda/core/requests/sweep-requests';
 import { Keys } from '@remuda/core/store/keys';
 import { closeRedis, connectRedis, type Redis, waitUntilReady } from '@remuda/core/store/redis';
+import { shownAddress } from '@remuda/core/store/redis-address';
 import { RequestStore } from '@remuda/core/store/request-store';
 import type { Health, ItemError, WorkerHeartbeat } from '@remuda/schemas';
 import { Announcements } from './announcements.js';
@@ -90,7 +91,7 @@ export class Worker implements Service {
     this.#clock = clock;
     this.#logRedis = sparseErrors(
       this.#logger,
-      `Redis at ${withoutPassword(config.redisUrl)}; it is tried again`,
+      `Redis at ${shownAddress(config.redisUrl)}; it is tried again`,
     );
     // Not the child: life events name their worker themselves where it matters.
     this.#life = lifeLog(logger);
@@ -404,8 +405,4 @@ export class Worker implements Service {
     });
     this.#logRedis(error);
   }
-}
-
-function withoutPassword(url: string): string {
-  return url.replace(/\/\/[^@/]*@/, '//');
 }

@@ -47,6 +47,8 @@ export interface SubmitDeps {
   doorbell: Pick<Doorbell, 'ring'>;
   metrics: Pick<Metrics, 'accepted' | 'payloadBytes'>;
   shadows?: { offer(acceptance: Acceptance): void };
+  /** What a 202 waits for beyond Redis's own answer; default: nothing. */
+  replicas?: { confirm(): Promise<void> };
   life: LifeLog;
   clock: Clock;
   /** How long results are kept where the request does not say. */
@@ -77,8 +79,9 @@ export class RequestSubmitter {
   async submit(submission: Submission): Promise<Submitted> {
     const prepared = await this.prepare(submission);
     try {
-      if (prepared.supplied) return await this.#deps.guard.run(() => this.#acceptThenEnqueue(prepared));
-      await this.#deps.guard.run(() => this.#acceptAndEnqueue(prepared));
+      const { guard } = this.#deps;
+      if (prepared.supplied) return await guard.run(() => this.replicated(this.#acceptThenEnqueue(prepared)));
+      await guard.run(() => this.replicated(this.#acceptAndEnqueue(prepared)));
       return this.accepted(prepared);
     } catch (error) {
       throw this.refused(prepared, error);
@@ -143,6 +146,13 @@ export class RequestSubmitter {
     if (verdict === 'known') return this.known(acceptance.requestId);
     await queues.of(partition).add(ticketOf(recordOf(acceptance)));
     return this.accepted(prepared);
+  }
+
+  /** What was stored counts when the replicas that are waited for have it, too. */
+  async replicated<T>(stored: Promise<T>): Promise<T> {
+    const answer = await stored;
+    await this.#deps.replicas?.confirm();
+    return answer;
   }
 
   /** Answers with what is there, and makes sure of its job: an earlier call may have died between the two. */

@@ -54,6 +54,8 @@ export interface RequestUseCaseDeps {
   resultTtlS?: number;
   /** Most jobs that may wait in one partition. Default 50,000: at 1-2 KB each that is 100 MB of Redis. */
   maxQueueDepth?: number;
+  /** What a 202 waits for beyond Redis's own answer; default: nothing. */
+  replicas?: { confirm(): Promise<void> };
   clock?: Clock;
   inspect?: CatalogueOptions['inspect'];
   /** For splits: from 0 to below 1. */
@@ -173,6 +175,7 @@ function partsOf(deps: RequestUseCaseDeps) {
   });
   const submitter = new RequestSubmitter({
     ...gates,
+    replicas: deps.replicas,
     shadows,
     store,
     queues,

@@ -1,6 +1,7 @@
 /** Settings from environment variables: zod checks them, unknown REMUDA_* ones are errors that list the known ones. */
 import type * as z from 'zod';
 import { nearNames } from '../repository/near-names.js';
+import { shownAddress } from '../store/redis-address.js';
 
 /** Variables that other parts of Remuda read; not an error wherever they turn up. */
 const FOREIGN = /^REMUDA_(API|WORKER|TEST|SETUP|URL$)/;
@@ -27,7 +28,7 @@ export function readSettings<Shape extends z.ZodRawShape>(
     for (const issue of parsed.error.issues) {
       const name = String(issue.path[0]);
       faults.push(
-        `${name}: ${issue.message}, received ${JSON.stringify(env[name])}. ${describe(schema, name)}`,
+        `${name}: ${issue.message}, received ${JSON.stringify(shownAddress(env[name] ?? ''))}. ${describe(schema, name)}`,
       );
     }
   }

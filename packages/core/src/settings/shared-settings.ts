@@ -1,12 +1,28 @@
 /** Settings that the API and the workers share; all parts of one fleet need the same values. */
 import * as z from 'zod';
+import { parseRedisAddress, withTls } from '../store/redis-address.js';
+
+const file = z.string().min(1).optional();
 
 export const SharedSettings = z.object({
   REDIS_URL: z
     .string()
-    .regex(/^(rediss?|unix):\/\//, { error: 'a redis://, rediss:// or unix:// address' })
+    .superRefine((url, context) => {
+      try {
+        parseRedisAddress(url);
+      } catch (error) {
+        context.addIssue({ code: 'custom', message: (error as Error).message });
+      }
+    })
     .default('redis://127.0.0.1:6379')
-    .describe('The Redis of the fleet.'),
+    .describe('The Redis of the fleet; docs/redis.md has the forms for TLS, Sentinel and Cluster.'),
+  REMUDA_REDIS_TLS_CA: file.describe(
+    'With rediss://: file of the certificates to trust; default those of Node.',
+  ),
+  REMUDA_REDIS_TLS_CERT: file.describe(
+    'With rediss://: file of the certificate to show, where Redis asks for one.',
+  ),
+  REMUDA_REDIS_TLS_KEY: file.describe('With rediss://: file of the key of that certificate.'),
   REMUDA_KEY_PREFIX: z
     .string()
     .regex(/^[A-Za-z0-9_-]{1,64}$/)
@@ -34,3 +50,14 @@ export const SharedSettings = z.object({
     .default(false)
     .describe('Short lines for people in place of JSON.'),
 });
+
+/** The address of Redis with all that the settings say about it. @throws Error where a file cannot be read */
+export function redisUrlOf(settings: z.output<typeof SharedSettings>): string {
+  const url = withTls(settings.REDIS_URL, {
+    ca: settings.REMUDA_REDIS_TLS_CA,
+    cert: settings.REMUDA_REDIS_TLS_CERT,
+    key: settings.REMUDA_REDIS_TLS_KEY,
+  });
+  parseRedisAddress(url);
+  return url;
+}

@@ -159,6 +159,11 @@ export class Keys {
     return `${this.space.prefix}:rerouter`;
   }
 
+  /** String with a time to live: written last, to see how far replicas have come. */
+  replicaMark(): string {
+    return `${this.space.prefix}:replica-mark`;
+  }
+
   /** The hash tag, with prefix, that all keys of a request share; scripts build payload and outcome keys from it. */
   tagOf(requestId: string): string {
     return this.#tagged(this.shardOf(requestId));

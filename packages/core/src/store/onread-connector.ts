@@ -2,7 +2,7 @@
  * How ioredis gets a socket that reads into one buffer, used again for every read. Each piece is offered to `take`;
  * what that leaves goes to ioredis, as a copy.
  */
-import { createConnection, type Socket, type TcpNetConnectOpts } from 'node:net';
+import { createConnection, type OnReadOpts, type Socket, type TcpNetConnectOpts } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 
 /** @returns whether the bytes were taken; they are overwritten by the next read */
@@ -66,17 +66,38 @@ class Connector {
 }
 
 function open({ host, port, family, path, tls }: Address, take: TakeBytes): Socket {
-  const buffer = Buffer.allocUnsafeSlow(READ_BYTES);
-  let socket: Socket;
-  const onread = {
-    buffer,
-    callback: (length: number): boolean => {
-      const piece = buffer.subarray(0, length);
-      if (!take(piece)) socket.emit('data', Buffer.from(piece));
-      return true;
-    },
-  };
+  let socket: Socket | undefined;
+  const onread = intoOneBuffer(take, () => socket);
   const options = { ...(path ? { path } : { host, port, family }), ...tls, onread } as TcpNetConnectOpts;
   socket = tls ? (connectTls(options) as Socket) : createConnection(options);
   return socket;
+}
+
+/** Node's option `onread`. */
+function intoOneBuffer(take: TakeBytes, socket: () => Socket | undefined): OnReadOpts {
+  const buffer = Buffer.allocUnsafeSlow(READ_BYTES);
+  return {
+    buffer,
+    callback: (length: number): boolean => {
+      const piece = buffer.subarray(0, length);
+      if (!take(piece)) socket()?.emit('data', Buffer.from(piece));
+      return true;
+    },
+  };
+}
+
+type SentinelClass = new (...args: never[]) => { stream: Socket };
+
+/**
+ * The same behind Sentinels, on top of ioredis's connector: what that finds out about the master is what it gives to
+ * Node to connect to, so the buffer goes in there.
+ */
+export function sentinelConnector(base: unknown, take: TakeBytes): unknown {
+  const Base = base as SentinelClass & { prototype: { resolve(endpoint: unknown): Promise<object | null> } };
+  return class extends Base {
+    async resolve(endpoint: unknown): Promise<object | null> {
+      const found = await Base.prototype.resolve.call(this, endpoint);
+      return found && { ...found, onread: intoOneBuffer(take, () => this.stream) };
+    }
+  };
 }
