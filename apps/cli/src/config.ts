@@ -3,7 +3,7 @@
  * are read too, so that a misspelt one is told here and not first by a child of `remuda up`.
  */
 import { readSettings } from '@remuda/core/settings/settings';
-import { SharedSettings } from '@remuda/core/settings/shared-settings';
+import { redisUrlOf, SharedSettings } from '@remuda/core/settings/shared-settings';
 import * as z from 'zod';
 import { CliError, reasonOf } from './cli-error.js';
 import { EXIT } from './exit-codes.js';
@@ -36,7 +36,7 @@ export function readConfig(env: NodeJS.ProcessEnv, cwd: string): CliConfig {
     const settings = readSettings(CliSettings, env);
     return {
       url: settings.REMUDA_URL.replace(/\/+$/, ''),
-      redisUrl: env.REDIS_URL ? settings.REDIS_URL : undefined,
+      redisUrl: env.REDIS_URL ? redisUrlOf(settings) : undefined,
       modelsFolder: env.REMUDA_MODELS ? settings.REMUDA_MODELS : undefined,
       cwd,
       env,

@@ -2,7 +2,9 @@
  * Redis behind TLS, with a user of few rights, behind Sentinels and as a Cluster: the API, a worker and its runner as
  * the processes they are, a request of each size from its submission to its result, and no password in any log.
  */
+import { execFile } from 'node:child_process';
 import { rmSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { tally } from '../support/api.js';
 import { Fleet } from '../support/fleet.js';
@@ -10,6 +12,7 @@ import { Gate } from '../support/gate.js';
 import { ask, startCluster, startTlsRedis, startWatched } from '../support/redis-servers.js';
 import { testModels } from '../support/test-models.js';
 
+const remuda = fileURLToPath(new URL('../../../apps/cli/bin/remuda.mjs', import.meta.url));
 const PASSWORD = 'p@ss/w:rd,1';
 const ESCAPED = encodeURIComponent(PASSWORD);
 const PREFIX = 'fleet7';
@@ -61,6 +64,19 @@ async function answersEverySize(of: Fleet): Promise<void> {
   for (const secret of [PASSWORD, ESCAPED]) expect(log).not.toContain(secret);
 }
 
+/** What `remuda doctor` finds about Redis. */
+async function doctor(redisUrl: string, env: Record<string, string> = {}): Promise<unknown[]> {
+  const args = [remuda, 'doctor', '--json', '--url', 'http://127.0.0.1:1'];
+  const { PATH = '', HOME = '' } = process.env;
+  const options = { env: { PATH, HOME, REDIS_URL: redisUrl, ...env } };
+  // It ends with 1: there is no API at that address.
+  const out = await new Promise<string>((resolve) => {
+    execFile(process.execPath, args, options, (_, stdout) => resolve(stdout));
+  });
+  const { findings } = JSON.parse(out) as { findings: { check: string; status: string }[] };
+  return findings.filter(({ check }) => check === 'redis policy').map(({ status }) => status);
+}
+
 it('TLS: with an authority of our own and a certificate to show', async () => {
   const { port, certificates, stop } = await startTlsRedis();
   stops.push(stop);
@@ -71,6 +87,7 @@ it('TLS: with an authority of our own and a certificate to show', async () => {
     REMUDA_REDIS_TLS_KEY: clientKey,
   };
   await answersEverySize(await start(`rediss://127.0.0.1:${port}`, files));
+  expect(await doctor(`rediss://127.0.0.1:${port}`, files)).toEqual(['ok']);
 });
 
 it('a user who may touch the keys and channels of one prefix and nothing else', async () => {
@@ -88,6 +105,7 @@ it('Sentinels: requests accepted before the master dies are answered after', asy
   stops.push(() => watched.stop());
   const { api } = await start(watched.url);
   await answersEverySize(fleet as Fleet);
+  expect(await doctor(watched.url)).toEqual(['ok']);
   gate.close();
   for (let i = 0; i < 30; i++) expect((await api.submit('gated', inputs(i))).status).toBe(202);
   const [master, replica] = watched.servers;
@@ -107,6 +125,7 @@ it('a Cluster of three: requests are spread over its servers and each is answere
   const cluster = await startCluster();
   stops.push(() => cluster.stop());
   await answersEverySize(await start(cluster.url, { REMUDA_RECORD_SHARDS: '16' }));
+  expect(await doctor(cluster.url)).toEqual(['ok', 'ok', 'ok']);
   for (const { port } of cluster.nodes) {
     const keys = (await ask(port, 'KEYS', `${PREFIX}:{r*}:q:*`)) as string[];
     expect(keys.length).toBeGreaterThan(0);

@@ -211,6 +211,8 @@ export async function startCluster(): Promise<TestCluster> {
   for (const [i, port] of ports.entries()) {
     await ask(port, 'CLUSTER', 'ADDSLOTSRANGE', String(bounds[i]), String((bounds[i + 1] as number) - 1));
     await ask(port, 'CLUSTER', 'SET-CONFIG-EPOCH', String(i + 1));
+  }
+  for (const port of ports) {
     for (const other of ports)
       if (other !== port) await ask(port, 'CLUSTER', 'MEET', '127.0.0.1', String(other));
   }

@@ -49,6 +49,8 @@ export interface SubmitDeps {
   shadows?: { offer(acceptance: Acceptance): void };
   /** What a 202 waits for beyond Redis's own answer; default: nothing. */
   replicas?: { confirm(): Promise<void> };
+  /** Told of each 202. */
+  lost?: { note(requestId: string, resultTtlMs: number): void };
   life: LifeLog;
   clock: Clock;
   /** How long results are kept where the request does not say. */
@@ -178,6 +180,7 @@ export class RequestSubmitter {
     metrics.accepted.inc({ model, device_class, lane });
     for (const payload of acceptance.payloads) metrics.payloadBytes.observe({ model }, payload.length);
     if (life.enabled) this.#logAcceptance(prepared);
+    this.#deps.lost?.note(acceptance.requestId, acceptance.resultTtlMs);
     this.#deps.shadows?.offer(acceptance);
     return { record: presentRequest(recordOf(acceptance), clock.now()), known: false };
   }

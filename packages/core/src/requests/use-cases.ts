@@ -5,6 +5,7 @@
 import { FleetView } from '../fleet/fleet-view.js';
 import { type Clock, systemClock } from '../lifecycle/clock.js';
 import { type Service, ServiceGroup } from '../lifecycle/service.js';
+import { LostAcceptances } from '../mend/lost-acceptances.js';
 import { DeploymentView } from '../models/deployment-view.js';
 import type { ModelReports } from '../models/describe-admin-models.js';
 import { ModelAdmin, type ModelAdminDeps } from '../models/edit-models.js';
@@ -176,6 +177,7 @@ function partsOf(deps: RequestUseCaseDeps) {
   const submitter = new RequestSubmitter({
     ...gates,
     replicas: deps.replicas,
+    lost: new LostAcceptances({ redis, keys, clock, logger, metrics }),
     shadows,
     store,
     queues,

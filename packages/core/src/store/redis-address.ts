@@ -96,7 +96,7 @@ function socketOf(text: string): RedisAddress {
 
 /** The URL as it may be shown: without passwords. */
 export function shownAddress(url: string): string {
-  return url.replace(/\/\/[^?]*@/, '//').replace(/(password=)[^&]*/g, '$1***');
+  return url.replace(/\/\/[^?]*@/, '//***@').replace(/(password=)[^&]*/g, '$1***');
 }
 
 /** The URL with what separate settings say about TLS. Those in the URL go first. */
