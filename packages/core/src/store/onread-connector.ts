@@ -74,7 +74,7 @@ function open({ host, port, family, path, tls }: Address, take: TakeBytes): Sock
 }
 
 /** Node's option `onread`. */
-function intoOneBuffer(take: TakeBytes, socket: () => Socket | undefined): OnReadOpts {
+export function intoOneBuffer(take: TakeBytes, socket: () => Socket | undefined): OnReadOpts {
   const buffer = Buffer.allocUnsafeSlow(READ_BYTES);
   return {
     buffer,
@@ -83,21 +83,5 @@ function intoOneBuffer(take: TakeBytes, socket: () => Socket | undefined): OnRea
       if (!take(piece)) socket()?.emit('data', Buffer.from(piece));
       return true;
     },
-  };
-}
-
-type SentinelClass = new (...args: never[]) => { stream: Socket };
-
-/**
- * The same behind Sentinels, on top of ioredis's connector: what that finds out about the master is what it gives to
- * Node to connect to, so the buffer goes in there.
- */
-export function sentinelConnector(base: unknown, take: TakeBytes): unknown {
-  const Base = base as SentinelClass & { prototype: { resolve(endpoint: unknown): Promise<object | null> } };
-  return class extends Base {
-    async resolve(endpoint: unknown): Promise<object | null> {
-      const found = await Base.prototype.resolve.call(this, endpoint);
-      return found && { ...found, onread: intoOneBuffer(take, () => this.stream) };
-    }
   };
 }

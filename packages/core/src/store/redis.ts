@@ -4,8 +4,9 @@
  */
 import { readFileSync } from 'node:fs';
 import { Cluster, Redis, type RedisOptions, SentinelConnector } from 'ioredis';
-import { onreadConnector, sentinelConnector, type TakeBytes } from './onread-connector.js';
+import { onreadConnector, type TakeBytes } from './onread-connector.js';
 import { parseRedisAddress, type RedisAddress } from './redis-address.js';
+import { sentinelConnector } from './sentinel-connector.js';
 
 export type { Redis } from 'ioredis';
 
@@ -100,7 +101,7 @@ function openRedis(
     sentinelCommandTimeout: CONNECT_TIMEOUT_MS,
     // A master that hangs keeps its connections: the Sentinels say when another has taken over.
     ...{ failoverDetector: true, sentinelMaxConnections: 2 },
-    ...(onBytes ? { Connector: sentinelConnector(SentinelConnector, onBytes) } : {}),
+    Connector: sentinelConnector(SentinelConnector, onBytes),
   } as RedisOptions);
 }
 
