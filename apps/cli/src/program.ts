@@ -8,9 +8,11 @@ import type { CommandContext } from './commands/context.js';
 import { apiAddress, namedValue, wholeNumber } from './commands/option-values.js';
 import type { CliConfig } from './config.js';
 import { EXIT, EXIT_HELP } from './exit-codes.js';
+import { addLetterCommands } from './letter-program.js';
 import { addModelCommands } from './model-program.js';
 import { addModelTools } from './model-tools.js';
 import type { Terminal } from './terminal/terminal.js';
+import { addWebhookCommands } from './webhook-program.js';
 
 export interface ProgramContext {
   terminal: Terminal;
@@ -85,6 +87,8 @@ function buildProgram(choose: (run: Run) => void): Command {
   addTrace(program, choose);
   addModels(program, choose);
   addFleet(program, choose);
+  addLetterCommands(program, choose);
+  addWebhookCommands(program, choose);
   addDoctor(program, choose);
   for (const command of withSubcommands(program)) describeBySummary(command);
   return program;
@@ -146,6 +150,7 @@ function addSubmit(program: Command, choose: (run: Run) => void): void {
     .option('--file <request.json>', 'a whole InferenceRequest; "-" is standard input')
     .option('--version <version>', 'number or alias of the version (default: as the model is served)')
     .addOption(waitOption())
+    .option('--webhook <url>', 'address that is told of the end of the request')
     .addOption(new Option('--priority <n>', '0 goes first, 9 last').argParser(wholeNumber(0, 9)))
     .addOption(
       new Option('--timeout-ms <n>', 'expire when it has not begun to run by then').argParser(

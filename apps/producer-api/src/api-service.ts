@@ -3,6 +3,8 @@
  * away does not keep it from starting: it answers 503 until Redis is there.
  */
 
+import type { Server } from 'node:https';
+import { type AccessService, createAccess } from '@remuda/core/access/access';
 import { type Clock, systemClock } from '@remuda/core/lifecycle/clock';
 import type { Service } from '@remuda/core/lifecycle/service';
 import { type LifeLog, lifeLog } from '@remuda/core/observability/events';
@@ -19,6 +21,8 @@ import type { ApiConfig } from './config.js';
 import { Drain } from './drain.js';
 import { keepQueueGauges } from './queue-gauges.js';
 import { createServer } from './server.js';
+import { CertificateWatch, readTlsFiles, type TlsFiles } from './tls.js';
+import { isOpen } from './who-is-let-in.js';
 
 /** Before the first call: long enough for a Redis that starts beside us, short enough not to look hung. */
 const REDIS_PATIENCE_MS = 3_000;
@@ -41,8 +45,12 @@ export class ApiService implements Service {
   /** Where replicas are waited for. */
   readonly #replicas: Redis | undefined;
   readonly #useCases: RequestUseCaseService;
+  readonly #access: AccessService;
   readonly #maintenance: Service[];
   readonly #app: FastifyInstance;
+  #certificates: CertificateWatch | undefined;
+  /** Nobody is let in before that is settled. */
+  #open = false;
   #url: string | undefined;
   #stopping: Promise<void> | undefined;
 
@@ -55,10 +63,11 @@ export class ApiService implements Service {
     this.#replicas = config.waitReplicas > 0 ? this.#connect('api') : undefined;
     const life = lifeLog(logger);
     const keys = new Keys(config.keyspace);
+    const connections = { redis: this.#redis, subscriber: this.#subscriber };
     const waiting = { keys, replicas: config.waitReplicas, withinMs: config.waitReplicasMs };
+    this.#access = createAccess({ ...connections, keys, logger, metrics, clock });
     this.#useCases = createRequestUseCases({
-      redis: this.#redis,
-      subscriber: this.#subscriber,
+      ...connections,
       keys,
       replicas: this.#replicas && new ReplicaWait({ redis: this.#replicas, ...waiting }),
       repository: config.modelsFolder,
@@ -69,11 +78,21 @@ export class ApiService implements Service {
       maxQueueDepth: config.maxQueueDepth,
       clock,
     });
+    keepQueueGauges(metrics, this.#useCases, this.#useCases.queues, this.#useCases.letters);
     this.#maintenance = config.maintenance ? [this.#newSweeper(life, metrics)] : [];
-    keepQueueGauges(metrics, this.#useCases, this.#useCases.queues);
+    const isOpenNow = (): boolean => this.#open;
     this.#app = createServer({
       useCases: this.#useCases,
+      access: this.#access,
+      get open() {
+        return isOpenNow();
+      },
+      tls: config.tls && readTlsFiles(config.tls),
+      clock,
       admin: this.#useCases.admin,
+      webhooks: this.#useCases.webhooks,
+      webhookAllowed: config.webhookAllowed,
+      deadLetters: this.#useCases.deadLetters,
       ping: () => this.#ping(),
       logger,
       life,
@@ -82,6 +101,16 @@ export class ApiService implements Service {
       maxBodyBytes: config.maxBodyBytes,
       maxJsonBytes: config.maxJsonBytes,
     });
+  }
+
+  /** For who looks at its routes. */
+  get app(): FastifyInstance {
+    return this.#app;
+  }
+
+  /** Writes now when keys were last used, rather than in half a minute. */
+  writeKeyUses(): Promise<void> {
+    return this.#access.writeUses();
   }
 
   /** Where it listens. @throws Error before it does */
@@ -95,10 +124,13 @@ export class ApiService implements Service {
       this.#logger.warn({ err }, 'starting without Redis: requests are refused until it answers');
     });
     await this.#useCases.start();
+    await this.#access.start();
     await Promise.all(this.#maintenance.map((role) => role.start()));
-    const { host, port } = this.#config;
+    const { host, port, auth, tls } = this.#config;
+    this.#open = await isOpen({ host, auth, access: this.#access, logger: this.#logger });
     this.#url = await this.#app.listen({ host, port });
-    this.#logger.info({ url: this.#url }, 'API listens');
+    if (tls) await this.#watchCertificates(tls);
+    this.#logger.info({ url: this.#url, asks_for_keys: !this.#open }, 'API listens');
   }
 
   stop(): Promise<void> {
@@ -118,16 +150,27 @@ export class ApiService implements Service {
     await this.#app.close();
     cancelCut();
     await Promise.all(this.#maintenance.map((role) => role.stop()));
+    await this.#certificates?.stop();
+    await this.#access.stop();
     await this.#useCases.stop();
     closeRedis(this.#subscriber);
     closeRedis(this.#redis);
     if (this.#replicas) closeRedis(this.#replicas);
   }
 
+  async #watchCertificates(paths: { cert: string; key: string }): Promise<void> {
+    const [logger, clock] = [this.#logger, this.#clock];
+    const server = this.#app.server as unknown as Server;
+    const use = (files: TlsFiles): void => server.setSecureContext(files);
+    this.#certificates = new CertificateWatch({ paths, use, logger, clock });
+    await this.#certificates.start();
+  }
+
   /** Here too, so that deadlines are kept and jobs mended where no worker lives. The rerouter needs a live worker. */
   #newSweeper(life: LifeLog, metrics: Metrics): Sweeper {
-    const { store, queues, deployments } = this.#useCases;
+    const { store, queues, deployments, letters } = this.#useCases;
     return new Sweeper({
+      letters,
       ...{ redis: this.#redis, store, queues, metrics, life, clock: this.#clock },
       isTakenOut: (model) => !deployments.of(model).registered,
       onError: sparseErrors(this.#logger, 'a turn of the sweeper failed; the next one goes on'),

@@ -1,6 +1,8 @@
 /** Settings that the API and the workers share; all parts of one fleet need the same values. */
 import * as z from 'zod';
+import type { Keyspace } from '../store/keys.js';
 import { parseRedisAddress, withTls } from '../store/redis-address.js';
+import { parseAllowed } from '../webhooks/address-rules.js';
 
 const file = z.string().min(1).optional();
 
@@ -35,11 +37,45 @@ export const SharedSettings = z.object({
     .max(1_024)
     .default(1)
     .describe('Slots that requests are spread over: 1 on a single Redis, some tens on a Cluster.'),
+  REMUDA_DEAD_LETTER_TTL_S: z.coerce
+    .number()
+    .int()
+    .min(60)
+    .max(90 * 24 * 3600)
+    .default(7 * 24 * 3600)
+    .describe('Seconds that requests which were given up are kept with their inputs, to be run again.'),
+  REMUDA_DEAD_LETTERS: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .max(10_000_000)
+    .default(10_000)
+    .describe('Most of them that are kept, of each record shard; the oldest go first. 0 keeps none.'),
+  REMUDA_DEAD_LETTER_BYTES: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .default(256 * 1024 * 1024)
+    .describe('Most bytes of their inputs. Give it more where Redis has room and inputs are large.'),
   REMUDA_MODELS: z.string().default('models').describe('Folder of the model repository.'),
   REMUDA_MODEL_CACHE: z
     .string()
     .default('.remuda/models')
     .describe('Folder to which workers fetch models from http(s) and S3. Put it on a disk with room.'),
+  REMUDA_WEBHOOK_ALLOW: z
+    .string()
+    .transform((text, context) => {
+      try {
+        return parseAllowed(text);
+      } catch (error) {
+        context.addIssue({ code: 'custom', message: (error as Error).message });
+        return z.NEVER;
+      }
+    })
+    .optional()
+    .describe(
+      'Addresses, ranges and host names that webhooks may be sent to although they are not public: 127.0.0.1,10.1.0.0/16,sink.internal. Set it for receivers inside.',
+    ),
   REMUDA_LOG_LEVEL: z
     .enum(['debug', 'info', 'warn', 'error', 'silent'])
     .default('info')
@@ -51,8 +87,23 @@ export const SharedSettings = z.object({
     .describe('Short lines for people in place of JSON.'),
 });
 
+type Shared = z.infer<typeof SharedSettings>;
+
+/** How requests lie in Redis. */
+export function keyspaceOf(settings: Shared): Keyspace {
+  return {
+    prefix: settings.REMUDA_KEY_PREFIX,
+    shards: settings.REMUDA_RECORD_SHARDS,
+    letters: {
+      keptMs: settings.REMUDA_DEAD_LETTER_TTL_S * 1000,
+      most: settings.REMUDA_DEAD_LETTERS,
+      mostBytes: settings.REMUDA_DEAD_LETTER_BYTES,
+    },
+  };
+}
+
 /** The address of Redis with all that the settings say about it. @throws Error where a file cannot be read */
-export function redisUrlOf(settings: z.output<typeof SharedSettings>): string {
+export function redisUrlOf(settings: Shared): string {
   const url = withTls(settings.REDIS_URL, {
     ca: settings.REMUDA_REDIS_TLS_CA,
     cert: settings.REMUDA_REDIS_TLS_CERT,

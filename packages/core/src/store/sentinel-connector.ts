@@ -27,10 +27,13 @@ export function sentinelConnector(base: unknown, take: TakeBytes | undefined): u
     /** Called by ioredis for good, and by the detector, which marks itself first. */
     override disconnect(): void {
       const detector = this.failoverDetector;
-      const byDetector = detector !== null && detector.isDisconnected && detector !== this.#heeded;
+      const told = detector?.isDisconnected && detector !== this.#heeded ? detector : null;
       this.#heeded = detector;
-      if (!byDetector) return super.disconnect();
-      detector.cleanup();
+      if (!told) {
+        super.disconnect();
+        return;
+      }
+      told.cleanup();
       // A master that hangs would not answer a polite end.
       this.stream?.destroy();
     }
