@@ -10,9 +10,14 @@
  *
  * Next: apps/worker/src/process-job.ts.
  */
+import { DEFAULT_TENANT } from '@remuda/schemas';
 import { DelayedError, type Job, type JobJson, Queue, WaitingError, Worker } from 'bullmq';
+import { addPrioritizedJob } from 'bullmq/dist/cjs/scripts/addPrioritizedJob-9.js';
+import { PRIORITY_STEP_ROWS } from '../fairness/fair-tags.js';
+import { RETURNED_PRIORITY } from '../fairness/places.js';
 import type { Redis } from '../store/redis.js';
 import type { StoredRecord, UnitRun } from '../store/stored-record.js';
+import { type BullmqClient, FairAdd } from './fair-add.js';
 import { type Partition, queueName, queuePrefix } from './partitions.js';
 import { backoffMs, JOB_ATTEMPTS, MAX_STALLED_COUNT } from './retry-policy.js';
 
@@ -30,9 +35,16 @@ export interface JobTicket {
   priority: number;
   inline: boolean;
   units: UnitRun[];
+  /** Whose turn it takes; absent in tickets of older builds. */
+  tenant?: string;
+  /** Share of that tenant when it was added; absent: 1. */
+  weight?: number;
   /** Token that an earlier, lost job of this request had reached. */
   tokenBase: number;
 }
+
+/** Takes the turns of copies for shadow versions; no name that a tenant can have. */
+const SHADOW_TENANT = '~shadow';
 
 /** The ticket of a stored record: for the first add, and again when the sweeper puts a lost job back. */
 export function ticketOf(record: StoredRecord): JobTicket {
@@ -47,6 +59,8 @@ export function ticketOf(record: StoredRecord): JobTicket {
     priority: document.metadata.priority,
     inline: document.inline,
     units: document.units,
+    // Nobody pays for copies that nobody asked for.
+    tenant: document.shadowOf === undefined ? document.tenant : SHADOW_TENANT,
     tokenBase: record.token,
   };
 }
@@ -64,6 +78,15 @@ const JOB_OPTIONS = {
   stackTraceLimit: 1,
 } as const;
 
+/** What of BullMQ's backend is not in its interface: adding by way of another client than its own. */
+interface RedisBackend {
+  addJobToTransaction(client: BullmqClient, job: JobJson, jobId: string, parent: object): Promise<unknown>;
+}
+
+function rowsOf({ units }: Pick<JobTicket, 'units'>): number {
+  return units.reduce((sum, [count, rows]) => sum + count * rows, 0);
+}
+
 /** What a job that no worker has had yet says about its runs. */
 const NEVER_RUN = {
   progress: 0,
@@ -75,16 +98,29 @@ const NEVER_RUN = {
   stacktrace: '[]',
 } satisfies Partial<JobJson>;
 
+export interface JobQueueOptions {
+  redis: Redis;
+  keyPrefix: string;
+  onError(error: Error): void;
+  /** Share of a tenant while others wait too, above 0. Default: 1 for all. */
+  weightOf?(tenant: string): number;
+  /** Rows of head start that one level of priority gives. Default: PRIORITY_STEP_ROWS. */
+  priorityStepRows?: number;
+}
+
 /** The producer's side of one partition. */
 export class JobQueue {
   readonly #queue: Queue<JobTicket>;
   readonly #redis: Redis;
+  readonly #weightOf: (tenant: string) => number;
+  readonly #fair: FairAdd;
 
   constructor(
     readonly partition: Partition,
-    options: { redis: Redis; keyPrefix: string; onError(error: Error): void },
+    options: JobQueueOptions,
   ) {
     this.#redis = options.redis;
+    this.#weightOf = options.weightOf ?? (() => 1);
     this.#queue = new Queue(queueName(partition), {
       connection: options.redis,
       prefix: queuePrefix(options.keyPrefix),
@@ -95,15 +131,26 @@ export class JobQueue {
       skipWaitingForReady: true,
     });
     this.#queue.on('error', options.onError);
+    this.#fair = new FairAdd({
+      redis: options.redis,
+      keyOf: (name) => this.#queue.toKey(name),
+      bullmqScript: addPrioritizedJob.content,
+      stepRows: options.priorityStepRows ?? PRIORITY_STEP_ROWS,
+    });
   }
 
   /**
-   * Adds the job of a request; where it is there already, nothing happens. Goes to BullMQ's backend with what
-   * Queue.add would make of it: building a Job object, checking and tracing it cost more than sending it. A test
-   * compares the two.
+   * Adds the job of a request at the turn of its tenant; where it is there already, nothing happens. BullMQ's backend
+   * packs what Queue.add would make of it (building a Job object, checking and tracing it cost more than sending it;
+   * a test compares the two), and its script runs within ours.
    */
   async add(ticket: JobTicket): Promise<void> {
-    await this.#queue.backend.addJob(this.#jobOf(ticket), ticket.requestId, {});
+    const { tenant = DEFAULT_TENANT } = ticket;
+    const weight = this.#weightOf(tenant);
+    const backend = this.#queue.backend as unknown as RedisBackend;
+    const turn = { tenant, weight, rows: rowsOf(ticket), urgency: ticket.priority };
+    const job = this.#jobOf(weight === 1 ? ticket : { ...ticket, weight });
+    await backend.addJobToTransaction(this.#fair.client(ticket.requestId, turn), job, ticket.requestId, {});
   }
 
   /** The same for many, in one write. */
@@ -111,13 +158,13 @@ export class JobQueue {
     await Promise.all(tickets.map((ticket) => this.add(ticket)));
   }
 
-  // Every job has a priority, or BullMQ would run those without before all others.
+  // Every job has a priority, or BullMQ would run those without before all others. It counts when a job comes back.
   #jobOf(ticket: JobTicket): JobJson {
     return {
       id: ticket.requestId,
       name: JOB_NAME,
       data: JSON.stringify(ticket),
-      opts: { ...JOB_OPTIONS, jobId: ticket.requestId, priority: ticket.priority + 1 },
+      opts: { ...JOB_OPTIONS, jobId: ticket.requestId, priority: RETURNED_PRIORITY },
       timestamp: Date.now(),
       ...NEVER_RUN,
     };
@@ -304,7 +351,7 @@ export class JobConsumer {
 export class JobQueues {
   readonly #queues = new Map<string, JobQueue>();
 
-  constructor(private readonly options: { redis: Redis; keyPrefix: string; onError(error: Error): void }) {}
+  constructor(private readonly options: JobQueueOptions) {}
 
   of(partition: Partition): JobQueue {
     const name = queueName(partition);

@@ -1,0 +1,71 @@
+/**
+ * How a job gets its place in the queue: BullMQ's own script and the one that gives tenants their turns, as one script,
+ * so that an accepted request costs no further round trip and no crash comes between the two.
+ *
+ * Next: store/scripts/add-job-11.lua.
+ */
+import { costOf, headStart, PRIORITIES, type Turn } from '../fairness/fair-tags.js';
+import { SCORE_ROOM } from '../fairness/places.js';
+import { type Redis, scriptText } from '../store/redis.js';
+
+/** What BullMQ's backend sends its commands to. */
+export interface BullmqClient {
+  runCommand(name: string, args: readonly (string | Buffer)[]): Promise<unknown>;
+}
+
+export interface FairAddOptions {
+  redis: Redis;
+  /** A key of the queue by name. */
+  keyOf(name: string): string;
+  /** The text of BullMQ's script that adds a job with a priority. */
+  bullmqScript: string;
+  /** Rows of head start for each level of priority. */
+  stepRows: number;
+  /** For tests: how far scores may go before what waits is moved down. */
+  room?: number;
+}
+
+/** Keys of BullMQ's script; its arguments follow. */
+const BULLMQ_KEYS = 9;
+const COMMAND = 'remuda_addJob';
+
+type Command = (...args: (string | number | Buffer)[]) => Promise<unknown>;
+
+export class FairAdd {
+  readonly #options: Required<FairAddOptions>;
+  readonly #tags: { urgencies: number; stepRows: number };
+  /** No id of a job holds a ":". */
+  readonly #keys: [clock: string, tags: string];
+
+  constructor(options: FairAddOptions) {
+    const { redis, keyOf, bullmqScript, stepRows } = options;
+    this.#options = { room: SCORE_ROOM, ...options };
+    this.#tags = { urgencies: PRIORITIES, stepRows };
+    this.#keys = [keyOf('fair:clock'), keyOf('fair:tags')];
+    if (COMMAND in redis) return;
+    const lua = `local function bullmq_add(KEYS, ARGV)\n${bullmqScript}\nend\n${scriptText('add-job-11.lua')}`;
+    redis.defineCommand(COMMAND, { lua });
+  }
+
+  /** A client for one command of BullMQ's backend: the one that adds this job. */
+  client(jobId: string, turn: Turn): BullmqClient {
+    return { runCommand: (_, args) => this.#run(args, jobId, turn) };
+  }
+
+  #run(args: readonly (string | Buffer)[], jobId: string, turn: Turn): Promise<unknown> {
+    const { redis, keyOf, room } = this.#options;
+    return (redis as unknown as Record<typeof COMMAND, Command>)[COMMAND](
+      BULLMQ_KEYS + this.#keys.length,
+      ...args.slice(0, BULLMQ_KEYS),
+      ...this.#keys,
+      ...args.slice(BULLMQ_KEYS),
+      jobId,
+      keyOf(jobId),
+      turn.tenant,
+      turn.urgency,
+      costOf(turn),
+      headStart(turn, this.#tags),
+      room,
+    );
+  }
+}
