@@ -3,10 +3,11 @@
  * is a row of a tenant of weight 1. Pure; the batcher uses it for what a worker holds, and store/scripts/add-job-11.lua
  * does the same sum for what waits in Redis (a test compares the two).
  *
- * Each tenant has a line for each urgency. A request is placed at the latest of three times: now (where the one that is
- * served next stands), the end of its own line, and the end of all that its tenant has sent, less a head start that
- * grows with its urgency. So urgency overtakes only what the same tenant has sent before, and only so many rows of it:
- * nothing starves, and no tenant gains by calling everything urgent but a loan of that many rows.
+ * A tenant has a line for each priority. A request is placed at the latest of three times: now (where the one that is
+ * served next stands), the end of its line, and the end of all that its tenant has sent, less a head start that grows
+ * with its priority. A line that overtakes in this way goes twice as fast with each level. So a priority concerns only
+ * what the same tenant has sent before, and a stated number of rows of it: nothing starves, and what a tenant gains by
+ * calling its work urgent is a loan of so many rows. One that uses a single priority gets its share exactly.
  */
 
 /** Levels of metadata.priority. */
@@ -15,9 +16,7 @@ export const PRIORITIES = 10;
 export const PRIORITY_STEP_ROWS = 1_000;
 
 export interface FairTagOptions {
-  /** How many urgencies there are: 0, the most urgent, to one less than this. */
-  urgencies: number;
-  /** Rows of head start for each level of urgency. */
+  /** Rows of head start for each level of priority. */
   stepRows: number;
 }
 
@@ -27,7 +26,8 @@ export interface Turn {
   /** Its tenant's share while others wait too, above 0. */
   weight: number;
   rows: number;
-  urgency: number;
+  /** 0 first, 9 last. */
+  priority: number;
 }
 
 /** Rows as they are charged: a request without rows still takes a place. */
@@ -35,12 +35,14 @@ export function costOf({ rows, weight }: Pick<Turn, 'rows' | 'weight'>): number 
   return Math.max(1, rows) / weight;
 }
 
-/** How far before the end of its tenant's line a request may go, in virtual time. */
-export function headStart(
-  { urgency, weight }: Pick<Turn, 'urgency' | 'weight'>,
-  options: FairTagOptions,
-): number {
-  return ((options.urgencies - 1 - urgency) * options.stepRows) / weight;
+/** How far before the end of what its tenant has sent a request may go, in virtual time. */
+export function headStart({ priority, weight }: Pick<Turn, 'priority' | 'weight'>, stepRows: number): number {
+  return ((PRIORITIES - 1 - priority) * stepRows) / weight;
+}
+
+/** How much faster than its tenant's share a line goes while it overtakes. */
+export function overtakingPace({ priority }: Pick<Turn, 'priority'>): number {
+  return 2 ** (PRIORITIES - 1 - priority);
 }
 
 /** Ends that lie in the past say nothing; they are looked through after so many new ones. */
@@ -49,7 +51,7 @@ const PRUNE_AFTER = 256;
 export class FairTags {
   readonly #options: FairTagOptions;
   #now = 0;
-  /** By tenant: the end of all that it has sent. By tenant and urgency: the end of that line. */
+  /** By tenant: the end of all that it has sent. By tenant and priority: the end of that line. */
   #ends = new Map<string, number>();
   #pruneAt = PRUNE_AFTER;
 
@@ -68,13 +70,14 @@ export class FairTags {
    */
   tag(turn: Turn, next: number | undefined): number {
     this.#advance(next);
-    const { tenant, urgency } = turn;
-    const line = `${tenant}/${urgency}`;
+    const { tenant, priority } = turn;
+    const line = `${tenant}/${priority}`;
     const total = Math.max(this.#now, this.#ends.get(tenant) ?? 0);
-    const start = Math.max(this.#now, this.#ends.get(line) ?? 0, total - headStart(turn, this.#options));
+    const ahead = headStart(turn, this.#options.stepRows);
+    const start = Math.max(this.#now, this.#ends.get(line) ?? 0, total - ahead);
     const cost = costOf(turn);
     this.#ends.set(tenant, total + cost);
-    this.#ends.set(line, start + cost);
+    this.#ends.set(line, start + (start < total ? cost / overtakingPace(turn) : cost));
     this.#prune();
     return start;
   }

@@ -3,18 +3,21 @@
  *
  *   0 … 10 × 2^32            jobs that come back (BullMQ puts them at priority 1: what was begun is finished first), and
  *                            jobs of older builds, whose priority was 1 to 10
- *   11 × 2^32 + place × 2^10 + order of arrival, modulo 2^10
+ *   11 × 2^32 + place × 2^8 + order of arrival, modulo 2^8
  *
- * A place is a quarter of a row of virtual time, and in it the more urgent first. A double counts whole numbers up to
- * 2^53, so there is room for 1.3 × 10^11 rows of virtual time; before it runs out the script moves what waits down.
+ * A place is 1/32 of a row of virtual time, and in it the more urgent first. A double counts whole numbers up to 2^53,
+ * so there is room for 6.9 × 10^10 rows of virtual time; before it runs out the script moves what waits down.
  */
 
 /** Jobs of our making: priority 1 of BullMQ, which only counts when they come back. */
 export const RETURNED_PRIORITY = 1;
 
 const LEVEL = 2 ** 32;
-const ARRIVALS = 2 ** 10;
-export const PLACES_PER_ROW = 64;
+const ARRIVALS = 2 ** 8;
+/** Room for ten priorities. */
+const PRIORITY_PLACES = 16;
+/** Start tags are told apart to this part of a row. */
+export const PARTS_OF_ROW = 32;
 
 /** Scores from here on are places. */
 export const FIRST_SCORE = 11 * LEVEL;
@@ -23,10 +26,14 @@ export const SCORE_ROOM = 2 ** 53 - FIRST_SCORE;
 
 /** Score of a start tag. @param arrivals how many jobs were added to the queue before */
 export function scoreOf(start: number, priority: number, arrivals: number): number {
-  return FIRST_SCORE + (Math.floor(start * 4) * 16 + priority) * ARRIVALS + (arrivals % ARRIVALS);
+  return (
+    FIRST_SCORE +
+    (Math.floor(start * PARTS_OF_ROW) * PRIORITY_PLACES + priority) * ARRIVALS +
+    (arrivals % ARRIVALS)
+  );
 }
 
-/** Start tag of a score, rounded down to a quarter of a row. */
+/** Start tag of a score, rounded down to 1/32 of a row. */
 export function startOf(score: number): number {
-  return Math.floor((score - FIRST_SCORE) / ARRIVALS / 16) / 4;
+  return Math.floor((score - FIRST_SCORE) / ARRIVALS / PRIORITY_PLACES) / PARTS_OF_ROW;
 }

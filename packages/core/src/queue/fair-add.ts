@@ -4,7 +4,7 @@
  *
  * Next: store/scripts/add-job-11.lua.
  */
-import { costOf, headStart, PRIORITIES, type Turn } from '../fairness/fair-tags.js';
+import { costOf, headStart, overtakingPace, type Turn } from '../fairness/fair-tags.js';
 import { SCORE_ROOM } from '../fairness/places.js';
 import { type Redis, scriptText } from '../store/redis.js';
 
@@ -33,14 +33,12 @@ type Command = (...args: (string | number | Buffer)[]) => Promise<unknown>;
 
 export class FairAdd {
   readonly #options: Required<FairAddOptions>;
-  readonly #tags: { urgencies: number; stepRows: number };
   /** No id of a job holds a ":". */
   readonly #keys: [clock: string, tags: string];
 
   constructor(options: FairAddOptions) {
-    const { redis, keyOf, bullmqScript, stepRows } = options;
+    const { redis, keyOf, bullmqScript } = options;
     this.#options = { room: SCORE_ROOM, ...options };
-    this.#tags = { urgencies: PRIORITIES, stepRows };
     this.#keys = [keyOf('fair:clock'), keyOf('fair:tags')];
     if (COMMAND in redis) return;
     const lua = `local function bullmq_add(KEYS, ARGV)\n${bullmqScript}\nend\n${scriptText('add-job-11.lua')}`;
@@ -53,7 +51,7 @@ export class FairAdd {
   }
 
   #run(args: readonly (string | Buffer)[], jobId: string, turn: Turn): Promise<unknown> {
-    const { redis, keyOf, room } = this.#options;
+    const { redis, keyOf, stepRows, room } = this.#options;
     return (redis as unknown as Record<typeof COMMAND, Command>)[COMMAND](
       BULLMQ_KEYS + this.#keys.length,
       ...args.slice(0, BULLMQ_KEYS),
@@ -62,9 +60,10 @@ export class FairAdd {
       jobId,
       keyOf(jobId),
       turn.tenant,
-      turn.urgency,
+      turn.priority,
       costOf(turn),
-      headStart(turn, this.#tags),
+      headStart(turn, stepRows),
+      overtakingPace(turn),
       room,
     );
   }

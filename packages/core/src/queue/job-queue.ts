@@ -148,7 +148,7 @@ export class JobQueue {
     const { tenant = DEFAULT_TENANT } = ticket;
     const weight = this.#weightOf(tenant);
     const backend = this.#queue.backend as unknown as RedisBackend;
-    const turn = { tenant, weight, rows: rowsOf(ticket), urgency: ticket.priority };
+    const turn = { tenant, weight, rows: rowsOf(ticket), priority: ticket.priority };
     const job = this.#jobOf(weight === 1 ? ticket : { ...ticket, weight });
     await backend.addJobToTransaction(this.#fair.client(ticket.requestId, turn), job, ticket.requestId, {});
   }

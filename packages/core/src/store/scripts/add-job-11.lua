@@ -2,14 +2,15 @@
 -- scores of fairness/places.ts. One step with BullMQ's own script, which stands above this as bullmq_add.
 -- KEYS: the nine of bullmq_add, clock (hash: v, base, cut), tags (sorted set: where the lines of each tenant end)
 -- ARGV: the three of bullmq_add, id, key of the job, tenant, priority, cost (rows by weight), head start (the same),
--- room for scores
+-- pace while it overtakes, room for scores
 -- Returns what bullmq_add returns.
 local prioritized, clock, tags = KEYS[4], KEYS[10], KEYS[11]
 local id, tenant, priority = ARGV[4], ARGV[6], tonumber(ARGV[7])
-local cost, head_start, room = tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[10])
+local cost, head_start, pace = tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[10])
+local room = tonumber(ARGV[11])
 
-local FIRST, ARRIVALS, PLACES, QUARTERS = 11 * 4294967296, 1024, 16, 4
-local ROW = QUARTERS * PLACES * ARRIVALS
+local FIRST, ARRIVALS, PRIORITIES, PARTS = 11 * 4294967296, 256, 16, 32
+local ROW = PARTS * PRIORITIES * ARRIVALS
 -- So much everything is moved down when half of the room is behind (whole rows); so many jobs of it in one call.
 local DOWN, MOVED_AT_ONCE = math.floor(room / 2 / ROW) * ROW, 64
 
@@ -26,7 +27,7 @@ if head then
   base, cut = tonumber(held[2] or 0), held[3] and tonumber(held[3])
   head = tonumber(head) - FIRST
   if cut and head < cut - DOWN then head = head + DOWN end
-  v = math.max(before, base + math.floor(head / ARRIVALS / PLACES) / QUARTERS)
+  v = math.max(before, base + math.floor(head / ARRIVALS / PRIORITIES) / PARTS)
   if v > before then
     redis.call('HSET', clock, 'v', v)
     redis.call('ZREMRANGEBYSCORE', tags, '-inf', v)
@@ -39,11 +40,11 @@ local line = tenant .. '/' .. priority
 local ends = redis.call('ZMSCORE', tags, tenant, line)
 local total = math.max(v, tonumber(ends[1] or 0))
 local start = math.max(v, tonumber(ends[2] or 0), total - head_start)
-redis.call('ZADD', tags, total + cost, tenant, start + cost, line)
+redis.call('ZADD', tags, total + cost, tenant, start + (start < total and cost / pace or cost), line)
 
 local added = bullmq_add(KEYS, ARGV)
 
-local place = math.floor((start - base) * QUARTERS) * PLACES + priority
+local place = math.floor((start - base) * PARTS) * PRIORITIES + priority
 local score = math.min(place * ARRIVALS, room - ARRIVALS) + redis.call('ZSCORE', prioritized, id) % ARRIVALS
 if cut and score < cut then score = score - DOWN end
 redis.call('ZADD', prioritized, FIRST + score, id)
