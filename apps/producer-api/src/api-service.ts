@@ -60,10 +60,11 @@ export class ApiService implements Service {
       maxQueueDepth: config.maxQueueDepth,
       clock,
     });
-    keepQueueGauges(metrics, this.#useCases, this.#useCases.queues);
+    keepQueueGauges(metrics, this.#useCases, this.#useCases.queues, this.#useCases.letters);
     this.#app = createServer({
       useCases: this.#useCases,
       admin: this.#useCases.admin,
+      deadLetters: this.#useCases.deadLetters,
       ping: () => this.#ping(),
       logger,
       life,

@@ -1,6 +1,6 @@
 /** Every setting of the API, read from the environment once. The only file of this app that reads it. */
 import { readSettings } from '@remuda/core/settings/settings';
-import { SharedSettings } from '@remuda/core/settings/shared-settings';
+import { keyspaceOf, SharedSettings } from '@remuda/core/settings/shared-settings';
 import * as z from 'zod';
 
 const whole = (min: number, max: number) => z.coerce.number().int().min(min).max(max);
@@ -47,7 +47,7 @@ export function apiConfig(env: NodeJS.ProcessEnv) {
   const settings = readSettings(ApiSettings, env);
   return {
     redisUrl: settings.REDIS_URL,
-    keyspace: { prefix: settings.REMUDA_KEY_PREFIX, shards: settings.REMUDA_RECORD_SHARDS },
+    keyspace: keyspaceOf(settings),
     modelsFolder: settings.REMUDA_MODELS,
     host: settings.REMUDA_API_HOST,
     port: settings.REMUDA_API_PORT,

@@ -5,6 +5,7 @@ import type { ModelAdmin } from '@remuda/core/models/edit-models';
 import type { LifeLog } from '@remuda/core/observability/events';
 import type { Logger } from '@remuda/core/observability/logger';
 import type { Metrics } from '@remuda/core/observability/metrics';
+import type { DeadLetters } from '@remuda/core/requests/dead-letters';
 import type { RequestUseCases } from '@remuda/core/requests/submission';
 import type { FastifyBaseLogger, FastifyInstance, RawServerDefault } from 'fastify';
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
@@ -13,6 +14,7 @@ import type { Drain } from './drain.js';
 export interface ServerDeps {
   useCases: RequestUseCases;
   admin: ModelAdmin;
+  deadLetters: DeadLetters;
   /** Rejects, with the reason, when Redis does not answer. */
   ping(): Promise<void>;
   logger: Logger;

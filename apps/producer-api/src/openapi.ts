@@ -32,6 +32,7 @@ export function registerOpenapi(app: FastifyInstance): void {
       tags: [
         { name: 'requests', description: 'Send, watch, fetch and cancel.' },
         { name: 'models', description: 'What can be run.' },
+        { name: 'dead letters', description: 'What was given up, to be looked at and run again.' },
         { name: 'admin', description: 'What is wanted of each model: versions, traffic, loading.' },
         { name: 'server', description: 'The fleet and this server.' },
       ],
@@ -83,6 +84,11 @@ type Answer = { description: string; content: Record<string, { schema: z.ZodType
 
 export function json(description: string, schema: z.ZodType): Answer {
   return { description, content: { 'application/json': { schema } } };
+}
+
+/** An answer without a body. */
+export function nothing(description: string): z.ZodType {
+  return z.null().describe(description);
 }
 
 /** Problems by status, for the answers of a route. */

@@ -20,6 +20,7 @@ import { methodsOfRoutes } from './methods.js';
 import { openapiRoute, registerOpenapi } from './openapi.js';
 import { tellInternal, tellRefusal } from './refusals.js';
 import { adminModelRoutes } from './routes/admin-models.js';
+import { deadLetterRoutes } from './routes/dead-letters.js';
 import { healthRoutes } from './routes/health.js';
 import { inferenceRequestRoutes } from './routes/inference-requests.js';
 import { modelRoutes } from './routes/models.js';
@@ -68,6 +69,7 @@ function routes(scope: FastifyInstance, deps: ServerDeps): void {
   resultRoutes(app, deps);
   modelRoutes(app, deps);
   adminModelRoutes(app, deps);
+  deadLetterRoutes(app, deps);
   healthRoutes(app, deps);
   openapiRoute(scope);
 }

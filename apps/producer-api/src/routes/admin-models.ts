@@ -7,7 +7,6 @@ import {
   AdminModelList,
   AliasName,
   AliasTarget,
-  InvalidInputError,
   ModelEdited,
   ModelHistory,
   ModelPatch,
@@ -16,11 +15,11 @@ import {
   ShadowRule,
   TrafficSplit,
   VersionChoice,
-  violationsOf,
 } from '@remuda/schemas';
 import type { FastifyRequest } from 'fastify';
 import * as z from 'zod';
 import { jsonBody } from '../bodies/content-types.js';
+import { optionalBody, parsed } from '../bodies/parsed-json.js';
 import type { App, ServerDeps } from '../deps.js';
 import { json, problems } from '../openapi.js';
 import { integerText } from '../query.js';
@@ -212,22 +211,6 @@ function removes(summary: string) {
 
 function takes(body: z.ZodType) {
   return { bodies: { 'application/json': body }, headers: HEADERS };
-}
-
-/** @throws InvalidInputError */
-function parsed<Schema extends z.ZodType>(
-  schema: Schema,
-  body: unknown,
-  path: readonly PropertyKey[] = [],
-): z.output<Schema> {
-  const result = schema.safeParse(body);
-  if (result.success) return result.data;
-  throw new InvalidInputError(violationsOf(result.error, body, path), 'invalid_request');
-}
-
-/** A POST without a body, whatever type it gives. */
-function optionalBody(request: FastifyRequest): unknown {
-  return request.body === undefined ? {} : jsonBody(request);
 }
 
 function actorOf({ headers, ip }: FastifyRequest): string {

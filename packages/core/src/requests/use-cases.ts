@@ -17,6 +17,7 @@ import type { Logger } from '../observability/logger.js';
 import type { Metrics } from '../observability/metrics.js';
 import { JobQueues } from '../queue/job-queue.js';
 import type { Keys } from '../store/keys.js';
+import { LetterStore } from '../store/letter-store.js';
 import type { Redis } from '../store/redis.js';
 import { RequestStore } from '../store/request-store.js';
 import { Admission } from './admission.js';
@@ -24,6 +25,7 @@ import { afterEnd } from './after-end.js';
 import { Aftermath } from './aftermath.js';
 import { cancelRequest } from './cancel-request.js';
 import { Catalogue, type CatalogueOptions } from './catalogue.js';
+import { DeadLetters } from './dead-letters.js';
 import { describeModel, describeModels } from './describe-models.js';
 import { Doorbell } from './doorbell.js';
 import { getRequest } from './get-request.js';
@@ -75,6 +77,9 @@ export type RequestUseCaseService = RequestUseCases &
     /** The desired states of models, and edits of them. */
     readonly deployments: DeploymentView;
     readonly admin: ModelAdmin;
+    /** What was given up. */
+    readonly deadLetters: DeadLetters;
+    readonly letters: LetterStore;
   };
 
 export function createRequestUseCases(deps: RequestUseCaseDeps): RequestUseCaseService {
@@ -109,6 +114,8 @@ export function createRequestUseCases(deps: RequestUseCaseDeps): RequestUseCaseS
     store,
     fleetView: fleet,
     deployments,
+    deadLetters: parts.deadLetters,
+    letters: parts.letters,
     admin: new ModelAdmin({
       catalogue,
       deployments,
@@ -188,6 +195,11 @@ function partsOf(deps: RequestUseCaseDeps) {
   const read = (requestId: string) => getRequest(requestId, { store, guard });
   const waiters = new RequestWaiters({ subscriber, keys, read, metrics, clock, onError });
   const aftermath = new Aftermath({ redis, subscriber, store, handlers: afterEnd(), onError, clock });
+  const letters = new LetterStore(redis, keys);
+  const deadLetters = new DeadLetters({
+    ...{ letters, keys, guard, resolver },
+    submit: (submission) => submitter.submit(submission),
+  });
   const models = { catalogue, deployments, resolver };
   const outlook = { queues, fleet, deployments, depths: admission.depths, rowMeans, clock };
   return {
@@ -202,6 +214,8 @@ function partsOf(deps: RequestUseCaseDeps) {
     waiters,
     outlook,
     aftermath,
+    letters,
+    deadLetters,
   };
 }
 

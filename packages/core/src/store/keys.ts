@@ -6,10 +6,28 @@
  */
 import { createHash } from 'node:crypto';
 
+export interface LetterLimits {
+  /** How long a dead letter is kept, in milliseconds. */
+  keptMs: number;
+  /** Most letters; the oldest go first. */
+  most: number;
+  /** Most bytes of their inputs. */
+  mostBytes: number;
+}
+
+/** A week; as much as a small Redis has room for. */
+export const DEFAULT_LETTER_LIMITS: LetterLimits = {
+  keptMs: 7 * 24 * 3600 * 1000,
+  most: 10_000,
+  mostBytes: 256 * 1024 * 1024,
+};
+
 export interface Keyspace {
   prefix: string;
   /** How many slots requests are spread over: 1 on a single Redis. */
   shards: number;
+  /** What is kept of requests that were given up, in each shard. Default: DEFAULT_LETTER_LIMITS. */
+  letters?: LetterLimits;
 }
 
 export class Keys {
@@ -62,6 +80,32 @@ export class Keys {
   /** Sorted set: ids of all requests that are kept, by time of acceptance. */
   all(shard: number): string {
     return `${this.#tagged(shard)}:all`;
+  }
+
+  /** Sorted set: ids of requests that were given up, by the time of that. */
+  dead(shard: number): string {
+    return `${this.#tagged(shard)}:dead`;
+  }
+
+  /** Counter: bytes of the inputs of these. */
+  deadBytes(shard: number): string {
+    return `${this.dead(shard)}:bytes`;
+  }
+
+  /** Hash: the dead letter of a request. */
+  letter(requestId: string): string {
+    return `${this.tagOf(requestId)}:d:${requestId}`;
+  }
+
+  /** String: the input frame of one item of a dead letter. */
+  letterPayload(requestId: string, nonce: string, item: number): string {
+    return `${this.tagOf(requestId)}:dp:${requestId}:${nonce}:${item}`;
+  }
+
+  /** The limits of dead letters as scripts take them. */
+  get letterLimits(): string {
+    const { keptMs, most, mostBytes } = this.space.letters ?? DEFAULT_LETTER_LIMITS;
+    return `${keptMs} ${most} ${mostBytes}`;
   }
 
   /** Sorted set: ids of requests that have ended and about which something is still to be done, by time. */
