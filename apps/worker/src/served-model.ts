@@ -47,6 +47,8 @@ export interface ServedModelDeps {
   /** The runner's: shared by every model in it. */
   gate: SharedGate;
   store: Pick<RequestStore, 'writeOutcomes'>;
+  /** Least share of the rows that bulk gets while both lanes wait. Default: BULK_SHARE. */
+  bulkShare?: number;
   clock: Clock;
   rates: RateMeter;
   logger: Pick<Logger, 'error'>;
@@ -114,6 +116,8 @@ export class ServedModel {
     this.#batcher = new Batcher({
       limits: this.#limits(),
       clock: deps.clock,
+      ...(deps.bulkShare === undefined ? {} : { bulkShare: deps.bulkShare }),
+      refillMs: () => this.#refillMs(),
       dispatch: (items) => this.#dispatch(items),
     });
   }
@@ -248,6 +252,14 @@ export class ServedModel {
       prefetch: probing ? 0 : this.#aheadRuns > 1 ? 1 : instances,
       aheadRows: probing ? this.batchLimit : this.#aheadRuns * this.batchLimit,
     };
+  }
+
+  /**
+   * A quarter of what a batch takes: what the queue sends in place of one that has ended (a newly come request of another
+   * tenant, say) still finds room in the next, and there is time left to fetch the inputs of that.
+   */
+  #refillMs(): number {
+    return (1000 * (this.profile.runSeconds(this.batchLimit) ?? 0) * this.#aheadRuns) / 4;
   }
 
   #updateLimits(): void {

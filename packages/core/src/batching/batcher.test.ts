@@ -62,6 +62,8 @@ function setup(limits: Partial<PolicyLimits> = {}) {
       rows: 1,
       group: 'g',
       laneRank: 0,
+      tenant: 'ann',
+      weight: 1,
       priority: 5,
       deadline: 0,
       acceptedAt: clock.now(),

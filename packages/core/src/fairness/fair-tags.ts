@@ -15,11 +15,6 @@ export const PRIORITIES = 10;
 /** Rows of head start that one level of priority gives over what its tenant has sent before, at weight 1. */
 export const PRIORITY_STEP_ROWS = 1_000;
 
-export interface FairTagOptions {
-  /** Rows of head start for each level of priority. */
-  stepRows: number;
-}
-
 /** What the tags need to know of a request. */
 export interface Turn {
   tenant: string;
@@ -49,14 +44,15 @@ export function overtakingPace({ priority }: Pick<Turn, 'priority'>): number {
 const PRUNE_AFTER = 256;
 
 export class FairTags {
-  readonly #options: FairTagOptions;
+  stepRows: number;
   #now = 0;
   /** By tenant: the end of all that it has sent. By tenant and priority: the end of that line. */
   #ends = new Map<string, number>();
   #pruneAt = PRUNE_AFTER;
 
-  constructor(options: FairTagOptions) {
-    this.#options = options;
+  /** @param stepRows rows of head start for each level of priority; may be changed */
+  constructor({ stepRows }: { stepRows: number }) {
+    this.stepRows = stepRows;
   }
 
   /** Ends that are remembered. */
@@ -73,7 +69,7 @@ export class FairTags {
     const { tenant, priority } = turn;
     const line = `${tenant}/${priority}`;
     const total = Math.max(this.#now, this.#ends.get(tenant) ?? 0);
-    const ahead = headStart(turn, this.#options.stepRows);
+    const ahead = headStart(turn, this.stepRows);
     const start = Math.max(this.#now, this.#ends.get(line) ?? 0, total - ahead);
     const cost = costOf(turn);
     this.#ends.set(tenant, total + cost);

@@ -10,6 +10,7 @@
  *
  * Next: apps/worker/src/process-job.ts.
  */
+/// <reference path="./bullmq-scripts.d.ts" />
 import { DEFAULT_TENANT } from '@remuda/schemas';
 import { DelayedError, type Job, type JobJson, Queue, WaitingError, Worker } from 'bullmq';
 import { addPrioritizedJob } from 'bullmq/dist/cjs/scripts/addPrioritizedJob-9.js';
