@@ -5,7 +5,6 @@
  * Next: store/scripts/add-job-11.lua.
  */
 import { costOf, headStart, overtakingPace, type Turn } from '../fairness/fair-tags.js';
-import { SCORE_ROOM } from '../fairness/places.js';
 import { type Redis, scriptText } from '../store/redis.js';
 
 /** What BullMQ's backend sends its commands to. */
@@ -21,8 +20,8 @@ export interface FairAddOptions {
   bullmqScript: string;
   /** Rows of head start for each level of priority. */
   stepRows: number;
-  /** For tests: how far scores may go before what waits is moved down. */
-  room?: number;
+  /** How far scores may go before what waits is moved down. */
+  room: number;
 }
 
 /** Keys of BullMQ's script; its arguments follow. */
@@ -32,13 +31,13 @@ const COMMAND = 'remuda_addJob';
 type Command = (...args: (string | number | Buffer)[]) => Promise<unknown>;
 
 export class FairAdd {
-  readonly #options: Required<FairAddOptions>;
+  readonly #options: FairAddOptions;
   /** No id of a job holds a ":". */
   readonly #keys: [clock: string, tags: string];
 
   constructor(options: FairAddOptions) {
     const { redis, keyOf, bullmqScript } = options;
-    this.#options = { room: SCORE_ROOM, ...options };
+    this.#options = options;
     this.#keys = [keyOf('fair:clock'), keyOf('fair:tags')];
     if (COMMAND in redis) return;
     const lua = `local function bullmq_add(KEYS, ARGV)\n${bullmqScript}\nend\n${scriptText('add-job-11.lua')}`;

@@ -15,7 +15,7 @@ import { DEFAULT_TENANT } from '@remuda/schemas';
 import { DelayedError, type Job, type JobJson, Queue, WaitingError, Worker } from 'bullmq';
 import { addPrioritizedJob } from 'bullmq/dist/cjs/scripts/addPrioritizedJob-9.js';
 import { PRIORITY_STEP_ROWS } from '../fairness/fair-tags.js';
-import { RETURNED_PRIORITY } from '../fairness/places.js';
+import { RETURNED_PRIORITY, SCORE_ROOM } from '../fairness/places.js';
 import type { Redis } from '../store/redis.js';
 import type { StoredRecord, UnitRun } from '../store/stored-record.js';
 import { type BullmqClient, FairAdd } from './fair-add.js';
@@ -107,6 +107,8 @@ export interface JobQueueOptions {
   weightOf?(tenant: string): number;
   /** Rows of head start that one level of priority gives. Default: PRIORITY_STEP_ROWS. */
   priorityStepRows?: number;
+  /** For tests: how far scores may go before what waits is moved down. Default: SCORE_ROOM. */
+  scoreRoom?: number;
 }
 
 /** The producer's side of one partition. */
@@ -137,6 +139,7 @@ export class JobQueue {
       keyOf: (name) => this.#queue.toKey(name),
       bullmqScript: addPrioritizedJob.content,
       stepRows: options.priorityStepRows ?? PRIORITY_STEP_ROWS,
+      room: options.scoreRoom ?? SCORE_ROOM,
     });
   }
 
