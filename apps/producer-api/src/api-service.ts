@@ -3,12 +3,15 @@
  * away does not keep it from starting: it answers 503 until Redis is there.
  */
 
+import type { Server } from 'node:https';
+import { type AccessService, createAccess } from '@remuda/core/access/access';
 import { type Clock, systemClock } from '@remuda/core/lifecycle/clock';
 import type { Service } from '@remuda/core/lifecycle/service';
-import { lifeLog } from '@remuda/core/observability/events';
+import { type LifeLog, lifeLog } from '@remuda/core/observability/events';
 import type { Logger } from '@remuda/core/observability/logger';
 import { createMetrics, type Metrics } from '@remuda/core/observability/metrics';
 import { sparseErrors } from '@remuda/core/observability/sparse-log';
+import { Sweeper } from '@remuda/core/requests/sweep-requests';
 import { createRequestUseCases, type RequestUseCaseService } from '@remuda/core/requests/use-cases';
 import { Keys } from '@remuda/core/store/keys';
 import { closeRedis, connectRedis, type Redis, waitUntilReady } from '@remuda/core/store/redis';
@@ -17,6 +20,8 @@ import type { ApiConfig } from './config.js';
 import { Drain } from './drain.js';
 import { keepQueueGauges } from './queue-gauges.js';
 import { createServer } from './server.js';
+import { CertificateWatch, readTlsFiles, type TlsFiles } from './tls.js';
+import { isOpen } from './who-is-let-in.js';
 
 /** Before the first call: long enough for a Redis that starts beside us, short enough not to look hung. */
 const REDIS_PATIENCE_MS = 3_000;
@@ -37,7 +42,12 @@ export class ApiService implements Service {
   readonly #redis: Redis;
   readonly #subscriber: Redis;
   readonly #useCases: RequestUseCaseService;
+  readonly #access: AccessService;
+  readonly #maintenance: Service[];
   readonly #app: FastifyInstance;
+  #certificates: CertificateWatch | undefined;
+  /** Nobody is let in before that is settled. */
+  #open = false;
   #url: string | undefined;
   #stopping: Promise<void> | undefined;
 
@@ -48,10 +58,12 @@ export class ApiService implements Service {
     this.#redis = this.#connect('api');
     this.#subscriber = this.#connect('subscriber');
     const life = lifeLog(logger);
+    const keys = new Keys(config.keyspace);
+    const connections = { redis: this.#redis, subscriber: this.#subscriber };
+    this.#access = createAccess({ ...connections, keys, logger, metrics, clock });
     this.#useCases = createRequestUseCases({
-      redis: this.#redis,
-      subscriber: this.#subscriber,
-      keys: new Keys(config.keyspace),
+      ...connections,
+      keys,
       repository: config.modelsFolder,
       logger,
       life,
@@ -61,9 +73,19 @@ export class ApiService implements Service {
       clock,
     });
     keepQueueGauges(metrics, this.#useCases, this.#useCases.queues, this.#useCases.letters);
+    this.#maintenance = config.maintenance ? [this.#newSweeper(life, metrics)] : [];
+    const isOpenNow = (): boolean => this.#open;
     this.#app = createServer({
       useCases: this.#useCases,
+      access: this.#access,
+      get open() {
+        return isOpenNow();
+      },
+      tls: config.tls && readTlsFiles(config.tls),
+      clock,
       admin: this.#useCases.admin,
+      webhooks: this.#useCases.webhooks,
+      webhookAllowed: config.webhookAllowed,
       deadLetters: this.#useCases.deadLetters,
       ping: () => this.#ping(),
       logger,
@@ -73,6 +95,16 @@ export class ApiService implements Service {
       maxBodyBytes: config.maxBodyBytes,
       maxJsonBytes: config.maxJsonBytes,
     });
+  }
+
+  /** For who looks at its routes. */
+  get app(): FastifyInstance {
+    return this.#app;
+  }
+
+  /** Writes now when keys were last used, rather than in half a minute. */
+  writeKeyUses(): Promise<void> {
+    return this.#access.writeUses();
   }
 
   /** Where it listens. @throws Error before it does */
@@ -86,9 +118,13 @@ export class ApiService implements Service {
       this.#logger.warn({ err }, 'starting without Redis: requests are refused until it answers');
     });
     await this.#useCases.start();
-    const { host, port } = this.#config;
+    await this.#access.start();
+    await Promise.all(this.#maintenance.map((role) => role.start()));
+    const { host, port, auth, tls } = this.#config;
+    this.#open = await isOpen({ host, auth, access: this.#access, logger: this.#logger });
     this.#url = await this.#app.listen({ host, port });
-    this.#logger.info({ url: this.#url }, 'API listens');
+    if (tls) await this.#watchCertificates(tls);
+    this.#logger.info({ url: this.#url, asks_for_keys: !this.#open }, 'API listens');
   }
 
   stop(): Promise<void> {
@@ -107,9 +143,31 @@ export class ApiService implements Service {
     });
     await this.#app.close();
     cancelCut();
+    await Promise.all(this.#maintenance.map((role) => role.stop()));
+    await this.#certificates?.stop();
+    await this.#access.stop();
     await this.#useCases.stop();
     closeRedis(this.#subscriber);
     closeRedis(this.#redis);
+  }
+
+  async #watchCertificates(paths: { cert: string; key: string }): Promise<void> {
+    const [logger, clock] = [this.#logger, this.#clock];
+    const server = this.#app.server as unknown as Server;
+    const use = (files: TlsFiles): void => server.setSecureContext(files);
+    this.#certificates = new CertificateWatch({ paths, use, logger, clock });
+    await this.#certificates.start();
+  }
+
+  /** Here too, so that deadlines are kept and jobs mended where no worker lives. The rerouter needs a live worker. */
+  #newSweeper(life: LifeLog, metrics: Metrics): Sweeper {
+    const { store, queues, deployments, letters } = this.#useCases;
+    return new Sweeper({
+      letters,
+      ...{ redis: this.#redis, store, queues, metrics, life, clock: this.#clock },
+      isTakenOut: (model) => !deployments.of(model).registered,
+      onError: sparseErrors(this.#logger, 'a turn of the sweeper failed; the next one goes on'),
+    });
   }
 
   #connect(role: 'api' | 'subscriber'): Redis {

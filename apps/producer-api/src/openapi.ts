@@ -32,8 +32,10 @@ export function registerOpenapi(app: FastifyInstance): void {
       tags: [
         { name: 'requests', description: 'Send, watch, fetch and cancel.' },
         { name: 'models', description: 'What can be run.' },
+        { name: 'webhooks', description: 'Who is told of the end of requests, and how that went.' },
         { name: 'dead letters', description: 'What was given up, to be looked at and run again.' },
         { name: 'admin', description: 'What is wanted of each model: versions, traffic, loading.' },
+        { name: 'access', description: 'API keys, tenants, and what was done by whom.' },
         { name: 'server', description: 'The fleet and this server.' },
       ],
     },
@@ -45,7 +47,7 @@ export function registerOpenapi(app: FastifyInstance): void {
 
 export function openapiRoute(app: FastifyInstance): void {
   let text: string | undefined;
-  app.get('/openapi.json', { schema: { hide: true } }, (_request, reply) => {
+  app.get('/openapi.json', { schema: { hide: true }, config: { scope: 'public' } }, (_request, reply) => {
     text ??= JSON.stringify(app.swagger());
     return reply.type('application/json').send(text);
   });

@@ -12,6 +12,7 @@ import Fastify, {
 } from 'fastify';
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import type { ZodType } from 'zod';
+import { registerAudit } from './audit.js';
 import { REQUEST_TYPES, registerContentTypes, unsupportedType } from './bodies/content-types.js';
 import { registerCaller } from './caller.js';
 import type { ServerDeps } from './deps.js';
@@ -19,6 +20,7 @@ import { toProblem } from './errors.js';
 import { methodsOfRoutes } from './methods.js';
 import { openapiRoute, registerOpenapi } from './openapi.js';
 import { tellInternal, tellRefusal } from './refusals.js';
+import { accessRoutes } from './routes/access.js';
 import { adminModelRoutes } from './routes/admin-models.js';
 import { deadLetterRoutes } from './routes/dead-letters.js';
 import { healthRoutes } from './routes/health.js';
@@ -27,6 +29,9 @@ import { modelRoutes } from './routes/models.js';
 import { requestBatchRoutes } from './routes/request-batch.js';
 import { requestRoutes } from './routes/requests.js';
 import { resultRoutes } from './routes/results.js';
+import { webhookEndpointRoutes } from './routes/webhook-endpoints.js';
+import { webhookRoutes } from './routes/webhooks.js';
+import { secureHeaders } from './secure-headers.js';
 import { registerTrace } from './trace.js';
 
 /** Longest time that a call may take to arrive: the largest body over a slow line. */
@@ -39,6 +44,7 @@ export function createServer(deps: ServerDeps): FastifyInstance {
     bodyLimit: deps.maxBodyBytes,
     // Calls on a connection that stays open get our own 503, see refuseEarly.
     return503OnClosing: false,
+    ...(deps.tls === null ? {} : { https: deps.tls }),
     requestTimeout: RECEIVE_TIMEOUT_MS,
     routerOptions: { maxParamLength: 200 },
     frameworkErrors: (error, request, reply) => sendProblem(error, request, reply, deps),
@@ -48,8 +54,10 @@ export function createServer(deps: ServerDeps): FastifyInstance {
   app.setSerializerCompiler(() => JSON.stringify);
   app.setErrorHandler((error, request, reply) => sendProblem(error, request, reply, deps));
   registerTrace(app);
-  registerCaller(app);
+  secureHeaders(app, { tls: deps.tls !== null });
   refuseEarly(app, deps);
+  registerCaller(app, deps);
+  registerAudit(app, deps);
   closeWell(app, deps);
   countCalls(app, deps);
   registerContentTypes(app, deps);
@@ -67,9 +75,12 @@ function routes(scope: FastifyInstance, deps: ServerDeps): void {
   requestBatchRoutes(app, deps);
   requestRoutes(app, deps);
   resultRoutes(app, deps);
+  webhookRoutes(app, deps);
+  webhookEndpointRoutes(app, deps);
   modelRoutes(app, deps);
   adminModelRoutes(app, deps);
   deadLetterRoutes(app, deps);
+  accessRoutes(app, deps);
   healthRoutes(app, deps);
   openapiRoute(scope);
 }
@@ -105,6 +116,7 @@ function sendProblem(
     traceId: request.traceId,
     instance,
   });
+  request.problemCode = problem.code;
   if (request.routeOptions.config?.submits) tellRefusal(problem, error, request, deps);
   else if (problem.code === 'internal') tellInternal(error, request.traceId, deps.logger);
   // What is left of a body that was too large, or of a form, is not read: the connection cannot be used again.

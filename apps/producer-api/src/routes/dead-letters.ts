@@ -1,5 +1,5 @@
 /** What was given up: list, inspect, run again (one or many, on another version, too), discard. */
-import type { Caller } from '@remuda/core/access/caller';
+import { sightOf } from '@remuda/core/access/caller';
 import {
   DeadLetter,
   DeadLetterChoice,
@@ -12,8 +12,8 @@ import {
   RedriveMany,
 } from '@remuda/schemas';
 import * as z from 'zod';
+import { optionalBody, parsed } from '../bodies/admin-body.js';
 import { jsonBody } from '../bodies/content-types.js';
-import { optionalBody, parsed } from '../bodies/parsed-json.js';
 import type { App, ServerDeps } from '../deps.js';
 import { json, nothing, problems } from '../openapi.js';
 import { integerText } from '../query.js';
@@ -27,11 +27,6 @@ const ListQuery = z.strictObject({
   cursor: z.string().min(1).max(300).optional().describe('next_cursor of the page before.'),
 });
 const DEFAULT_LIMIT = 50;
-
-/** Its own letters alone, unless the caller looks after all. */
-function tenantSeen({ scopes, tenant }: Caller): string | null {
-  return scopes.has('admin') ? null : tenant;
-}
 
 export function deadLetterRoutes(app: App, deps: ServerDeps): void {
   readRoutes(app, deps);
@@ -49,9 +44,9 @@ function readRoutes(app: App, { deadLetters }: ServerDeps): void {
       ...problems(422, 503),
     },
   };
-  app.get(ALL, { schema: list }, async ({ query, caller }, reply) => {
+  app.get(ALL, { schema: list, config: { scope: 'read' } }, async ({ query, caller }, reply) => {
     const limit = query.limit ?? DEFAULT_LIMIT;
-    return reply.send(await deadLetters.list({ ...query, limit, tenant: tenantSeen(caller) }));
+    return reply.send(await deadLetters.list({ ...query, limit, tenant: sightOf(caller) }));
   });
   const one = {
     tags: ['dead letters'],
@@ -59,8 +54,8 @@ function readRoutes(app: App, { deadLetters }: ServerDeps): void {
     params: Params,
     response: { 200: json('With each item that was given up.', DeadLetter), ...problems(404, 503) },
   };
-  app.get(`${ALL}/:id`, { schema: one }, async ({ params, caller }, reply) =>
-    reply.send(await deadLetters.get(params.id, tenantSeen(caller))),
+  app.get(`${ALL}/:id`, { schema: one, config: { scope: 'read' } }, async ({ params, caller }, reply) =>
+    reply.send(await deadLetters.get(params.id, sightOf(caller))),
   );
 }
 
@@ -76,11 +71,11 @@ function redriveRoutes(app: App, { deadLetters }: ServerDeps): void {
   };
   app.post(
     `${ALL}/:id/redrive`,
-    { schema: one, config: { bodies: BODY(Redrive) } },
+    { schema: one, config: { scope: 'submit', bodies: BODY(Redrive) } },
     async (request, reply) => {
       const { version } = parsed(Redrive, optionalBody(request));
       const { params, caller } = request;
-      return reply.send(await deadLetters.redrive(params.id, tenantSeen(caller), version));
+      return reply.send(await deadLetters.redrive(params.id, sightOf(caller), version));
     },
   );
   const many = {
@@ -91,10 +86,10 @@ function redriveRoutes(app: App, { deadLetters }: ServerDeps): void {
   };
   app.post(
     '/v1/dead-letters::redrive',
-    { schema: many, config: { bodies: BODY(RedriveMany) } },
+    { schema: many, config: { scope: 'submit', bodies: BODY(RedriveMany) } },
     async (request, reply) => {
       const { choose, version } = parsed(RedriveMany, jsonBody(request));
-      return reply.send(await deadLetters.redriveMany(choose, tenantSeen(request.caller), version));
+      return reply.send(await deadLetters.redriveMany(choose, sightOf(request.caller), version));
     },
   );
 }
@@ -106,10 +101,14 @@ function discardRoutes(app: App, { deadLetters }: ServerDeps): void {
     params: Params,
     response: { 204: nothing('It is gone.'), ...problems(404, 503) },
   };
-  app.delete(`${ALL}/:id`, { schema: one }, async ({ params, caller }, reply) => {
-    await deadLetters.discard(params.id, tenantSeen(caller));
-    return reply.code(204).send();
-  });
+  app.delete(
+    `${ALL}/:id`,
+    { schema: one, config: { scope: 'submit' } },
+    async ({ params, caller }, reply) => {
+      await deadLetters.discard(params.id, sightOf(caller));
+      return reply.code(204).send();
+    },
+  );
   const many = {
     tags: ['dead letters'],
     summary: 'Throw many away',
@@ -117,10 +116,10 @@ function discardRoutes(app: App, { deadLetters }: ServerDeps): void {
   };
   app.post(
     '/v1/dead-letters::discard',
-    { schema: many, config: { bodies: BODY(DeadLetterChoice) } },
+    { schema: many, config: { scope: 'submit', bodies: BODY(DeadLetterChoice) } },
     async (request, reply) => {
       const choice = parsed(DeadLetterChoice, jsonBody(request));
-      return reply.send({ discarded: await deadLetters.discardMany(choice, tenantSeen(request.caller)) });
+      return reply.send({ discarded: await deadLetters.discardMany(choice, sightOf(request.caller)) });
     },
   );
 }

@@ -54,16 +54,16 @@ const SCHEMA = {
   summary: 'Send many requests in one call',
   response: {
     200: json('An answer for each request.', BatchAnswer),
-    ...problems(400, 413, 415, 422, 503),
+    ...problems(400, 401, 403, 413, 415, 422, 429, 503),
   },
 };
 
 export function requestBatchRoutes(app: App, deps: ServerDeps): void {
-  const config = { submits: true, bodies: { 'application/json': DocumentedBatch } };
+  const config = { scope: 'submit' as const, submits: true, bodies: { 'application/json': DocumentedBatch } };
   app.post('/v1/requests::batch', { schema: SCHEMA, config }, async (request, reply) => {
     const { lane, requests } = parseBatch(jsonBody(request));
     const submissions = await Promise.all(
-      requests.map((entry, index) => submissionOrError(entry, index, lane, request, deps.useCases)),
+      requests.map((entry, index) => submissionOrError(entry, index, lane, request, deps)),
     );
     const outcomes = await submitGood(submissions, deps.useCases);
     throwIfStoreIsAway(outcomes);
@@ -82,13 +82,14 @@ async function submissionOrError(
   index: number,
   lane: Lane,
   { traceId, traceGiven, caller }: FastifyRequest,
-  useCases: Pick<RequestUseCases, 'resolve'>,
+  { useCases, webhookAllowed }: Pick<ServerDeps, 'useCases' | 'webhookAllowed'>,
 ): Promise<Submission | Error> {
   try {
     const path = ['requests', index];
     const { model, rest } = splitEntry(entry, path);
     // Without a trace of the caller's each request gets one of its own, so that each has its own way in the log.
-    const context = { model, lane, traceId: traceGiven ? traceId : newTraceId(), caller, path };
+    const trace = traceGiven ? traceId : newTraceId();
+    const context = { model, lane, traceId: trace, caller, webhookAllowed, path };
     return await toSubmission(parseJsonRequest(rest, path), context, useCases);
   } catch (error) {
     return error as Error;
@@ -111,7 +112,7 @@ type Outcome = { record: RequestRecord } | Error;
 /** The good ones go to Redis together; each bad one keeps its place. */
 async function submitGood(
   submissions: readonly (Submission | Error)[],
-  useCases: RequestUseCases,
+  useCases: Pick<RequestUseCases, 'submitMany'>,
 ): Promise<Outcome[]> {
   const good = submissions.filter((submission) => !(submission instanceof Error)) as Submission[];
   const answers = good.length > 0 ? await useCases.submitMany(good) : [];

@@ -4,16 +4,18 @@
  */
 import { createHash } from 'node:crypto';
 import {
+  DEFAULT_TENANT,
   encodeFrame,
   type ModelSignature,
   type RawTensor,
   type RequestMetadata,
   type Route,
+  type WebhookOption,
 } from '@remuda/schemas';
 import { compatibilityKey } from '../batching/compatibility.js';
 import { newNonce, newRequestId } from '../ids.js';
 import { type Acceptance, INLINE_PAYLOAD_BYTES } from '../store/request-store.js';
-import type { RequestDocument, UnitRun } from '../store/stored-record.js';
+import type { RequestDocument, RequestWebhook, UnitRun } from '../store/stored-record.js';
 import type { Submission, SubmittedItem } from './submission.js';
 
 export interface Preparation {
@@ -23,6 +25,8 @@ export interface Preparation {
   notices: string[];
   /** Where the request asks for none. */
   defaultResultTtlS: number;
+  /** Something is to be done when it has ended, for its webhook or for an endpoint of its tenant, say. */
+  after: boolean;
   /** Unix milliseconds. */
   now: number;
 }
@@ -30,7 +34,7 @@ export interface Preparation {
 const DEFAULT_METADATA: RequestMetadata = { priority: 5 };
 
 export function prepareRequest(preparation: Preparation): Acceptance {
-  const { submission, defaultResultTtlS, now } = preparation;
+  const { submission, defaultResultTtlS, after, now } = preparation;
   const { items, options } = submission;
   const metadata = options.metadata ?? DEFAULT_METADATA;
   const supplied = options.request_id;
@@ -45,7 +49,7 @@ export function prepareRequest(preparation: Preparation): Acceptance {
     acceptedAt: now,
     deadline: earliest(now, metadata.timeout_ms, metadata.start_by),
     finishDeadline: earliest(now, metadata.finish_timeout_ms, metadata.finish_by),
-    after: false,
+    after,
     resultTtlMs: (metadata.result_ttl_s ?? defaultResultTtlS) * 1000,
     document: documentOf(preparation, metadata, payloads),
     payloads,
@@ -86,9 +90,15 @@ function documentOf(
     metadata,
     route,
     traceId,
+    ...(options.webhook === undefined ? {} : { webhook: webhookOf(options.webhook) }),
     inline: payloads.length === 1 && (only as Buffer).length <= INLINE_PAYLOAD_BYTES,
     notices,
   };
+}
+
+function webhookOf(option: WebhookOption): RequestWebhook {
+  if (typeof option === 'string') return { url: option, payload: 'full' };
+  return { ...option, payload: option.payload ?? 'full' };
 }
 
 /** Neighbours of equal rows and equal key are one run: a thousand like items are one entry of the job. */
@@ -118,10 +128,19 @@ function rowsOf(tensors: readonly RawTensor[], signature: ModelSignature): numbe
   return 1;
 }
 
-/** Model and version as they were asked for: a repeated call must not become another request because one was added. */
-function fingerprintOf({ model, options, hasItems, items }: Submission, payloads: readonly Buffer[]): string {
+/**
+ * Model and version as they were asked for: a repeated call must not become another request because one was added. With
+ * the tenant, so that nobody is answered with a request of somebody else, however alike the two are.
+ */
+function fingerprintOf(
+  { model, options, hasItems, items, tenant }: Submission,
+  payloads: readonly Buffer[],
+): string {
   const ids = items.map((item) => item.id);
-  const hash = createHash('sha256').update(JSON.stringify([model, options.version ?? null, hasItems, ids]));
+  // Left out for the tenant of who has no key: the same fingerprint as from versions that knew no tenants.
+  const whose = tenant === DEFAULT_TENANT ? [] : [tenant];
+  const asked = JSON.stringify([model, options.version ?? null, hasItems, ids, ...whose]);
+  const hash = createHash('sha256').update(asked);
   // Parameters are in each frame; a frame tells its own length.
   for (const payload of payloads) hash.update(payload);
   return hash.digest('base64url');

@@ -2,6 +2,8 @@
  * The use cases of a request as one bundle: what the API calls. Puts the parts together and owns their lives; each
  * use case itself stands in a file of its own beside this one.
  */
+import type { Sight } from '../access/caller.js';
+import { CursorSealer } from '../access/cursor-sealer.js';
 import { FleetView } from '../fleet/fleet-view.js';
 import { type Clock, systemClock } from '../lifecycle/clock.js';
 import { type Service, ServiceGroup } from '../lifecycle/service.js';
@@ -20,6 +22,9 @@ import type { Keys } from '../store/keys.js';
 import { LetterStore } from '../store/letter-store.js';
 import type { Redis } from '../store/redis.js';
 import { RequestStore } from '../store/request-store.js';
+import { EndpointView } from '../webhooks/endpoint-view.js';
+import { webhookParts } from '../webhooks/webhook-parts.js';
+import { type WebhookUseCases, webhookUseCases } from '../webhooks/webhook-use-cases.js';
 import { Admission } from './admission.js';
 import { afterEnd } from './after-end.js';
 import { Aftermath } from './aftermath.js';
@@ -77,6 +82,7 @@ export type RequestUseCaseService = RequestUseCases &
     /** The desired states of models, and edits of them. */
     readonly deployments: DeploymentView;
     readonly admin: ModelAdmin;
+    readonly webhooks: WebhookUseCases;
     /** What was given up. */
     readonly deadLetters: DeadLetters;
     readonly letters: LetterStore;
@@ -89,7 +95,8 @@ export function createRequestUseCases(deps: RequestUseCaseDeps): RequestUseCaseS
   const describe = { catalogue, fleet, deployments, resolver, queues, guard };
   const { life, metrics, clock = systemClock } = deps;
   const now = (): number => clock.now();
-  const read = (requestId: string) => getRequest(requestId, { store, guard });
+  const read = (requestId: string, sight?: Sight) => getRequest(requestId, { store, guard }, sight);
+  const sealer = new CursorSealer({ redis: deps.redis, keys: deps.keys });
   const services = lifeOf(parts, deps);
   const measured = async (model: string): Promise<ModelReports> => {
     const deployment = deployments.of(model);
@@ -126,23 +133,26 @@ export function createRequestUseCases(deps: RequestUseCaseDeps): RequestUseCaseS
       reports: deps.reports ?? measured,
     }),
 
+    webhooks: webhookUseCases({ ...parts.webhooks, view: parts.endpointView, guard, clock }),
+
     resolve: (ask) => resolver.resolve(ask),
     signatureOf: async (model, version) => (await resolver.resolve({ model, version })).signature,
     submit: (submission) => submitter.submit(submission),
     submitMany: (submissions) => submitMany(submissions, { submitter, store, queues, guard }),
-    async get(requestId) {
-      const record = await read(requestId);
+    async get(requestId, sight) {
+      const record = await read(requestId, sight);
       const outlook = await guard.run(() => queueOutlook(record, parts.outlook));
       return withOutlook(presentRequest(record, now()), outlook);
     },
-    waitFor: async (requestId, ms, signal) =>
-      presentRequest(await waiters.waitFor(requestId, ms, signal), now()),
-    async result(requestId) {
-      const record = await read(requestId);
+    waitFor: async (requestId, ms, signal, sight) =>
+      presentRequest(await waiters.waitFor(requestId, ms, signal, sight), now()),
+    async result(requestId, sight) {
+      const record = await read(requestId, sight);
       return guard.run(() => readResult(record, store));
     },
-    list: (filter) => listRequests(filter, { store, guard, now }),
-    cancel: (requestId) => cancelRequest(requestId, { store, queues, guard, life, metrics, now }),
+    list: (filter, sight) => listRequests(filter, { store, guard, now, sealer }, sight),
+    cancel: (requestId, sight) =>
+      cancelRequest(requestId, { store, queues, guard, life, metrics, now }, sight),
     models: () => describeModels(describe),
     model: (name) => describeModel(name, describe),
     fleet: async () => ({ workers: [...fleet.workers], at: new Date(now()).toISOString() }),
@@ -178,8 +188,14 @@ function partsOf(deps: RequestUseCaseDeps) {
       if (!resolver.isReady(partition.model, version, partition.deviceClass)) doorbell.ring(partition);
     },
   });
+  const webhooks = webhookParts({ redis, keys, clock, life, onError });
+  const endpointView = new EndpointView({
+    ...{ redis, subscriber, keys, clock, onError },
+    endpoints: webhooks.endpoints,
+  });
   const submitter = new RequestSubmitter({
     ...gates,
+    endpoints: endpointView,
     shadows,
     store,
     queues,
@@ -192,9 +208,10 @@ function partsOf(deps: RequestUseCaseDeps) {
     clock,
     resultTtlS,
   });
-  const read = (requestId: string) => getRequest(requestId, { store, guard });
+  const read = (requestId: string, sight: Sight) => getRequest(requestId, { store, guard }, sight);
   const waiters = new RequestWaiters({ subscriber, keys, read, metrics, clock, onError });
-  const aftermath = new Aftermath({ redis, subscriber, store, handlers: afterEnd(), onError, clock });
+  const handlers = afterEnd({ store, outbox: webhooks.outbox });
+  const aftermath = new Aftermath({ redis, subscriber, store, handlers, onError, clock });
   const letters = new LetterStore(redis, keys);
   const deadLetters = new DeadLetters({
     ...{ letters, keys, guard, resolver },
@@ -214,6 +231,8 @@ function partsOf(deps: RequestUseCaseDeps) {
     waiters,
     outlook,
     aftermath,
+    webhooks,
+    endpointView,
     letters,
     deadLetters,
   };
@@ -229,13 +248,19 @@ function lifeOf(
     admission,
     queues,
     aftermath,
+    webhooks,
+    endpointView,
   }: ReturnType<typeof partsOf>,
   { logger }: RequestUseCaseDeps,
 ): ServiceGroup {
-  const queueService: Service = { name: 'queues', start: async () => {}, stop: () => queues.close() };
+  const closeQueues = async (): Promise<void> => {
+    await Promise.all([queues.close(), webhooks.queue.close()]);
+  };
+  const queueService: Service = { name: 'queues', start: async () => {}, stop: closeQueues };
   const door: Service = { name: 'admission', start: async () => {}, stop: async () => admission.close() };
   // Stopped in reverse: first the door, last the queues that withdrawals still need.
-  const services = [queueService, withdrawals, fleet, deployments, catalogue, waiters, aftermath, door];
+  const views = [fleet, deployments, catalogue, endpointView];
+  const services = [queueService, withdrawals, ...views, waiters, aftermath, door];
   return new ServiceGroup('requests', services, (service, err) => {
     logger.error({ err, stopping: service }, 'a service did not stop well');
   });

@@ -143,6 +143,46 @@ export class Keys {
     return `${this.space.prefix}:{models}:history:${model}`;
   }
 
+  /** Hash: each API key by its id; secrets as their hashes. */
+  apiKeys(): string {
+    return `${this.space.prefix}:{access}:keys`;
+  }
+
+  /** Hash: when each API key was last used, Unix milliseconds. */
+  apiKeyUses(): string {
+    return `${this.space.prefix}:{access}:key-uses`;
+  }
+
+  /** String with a time to live: how much of its rate an API key has used. */
+  apiKeyRate(keyId: string): string {
+    return `${this.space.prefix}:rate:{${keyId}}`;
+  }
+
+  /** Hash: what is set of each tenant, by name. */
+  tenants(): string {
+    return `${this.space.prefix}:{access}:tenants`;
+  }
+
+  /** Stream: what was done by whom. */
+  audit(): string {
+    return `${this.space.prefix}:{access}:audit`;
+  }
+
+  /** String: random bytes with which cursors are sealed. */
+  cursorSeal(): string {
+    return `${this.space.prefix}:{access}:seal`;
+  }
+
+  /** Channel: an API key has changed; the message is its id. */
+  apiKeysChanged(): string {
+    return `${this.space.prefix}:access:keys`;
+  }
+
+  /** Channel: a tenant has changed; the message is its name. */
+  tenantsChanged(): string {
+    return `${this.space.prefix}:access:tenants`;
+  }
+
   /** Hash: which version each model serves by default, by name. */
   serving(): string {
     return `${this.space.prefix}:{models}:serving`;
@@ -201,6 +241,36 @@ export class Keys {
   /** String with a time to live: who moves requests away from classes that have no worker any more. */
   rerouterLease(): string {
     return `${this.space.prefix}:rerouter`;
+  }
+
+  /** Hash: one event on its way to one address, with its body and the log of its attempts. */
+  webhook(deliveryId: string): string {
+    return `${this.space.prefix}:webhook:${deliveryId}`;
+  }
+
+  /** Set: ids of the deliveries about one request or batch. */
+  webhooksOf(subject: string): string {
+    return `${this.space.prefix}:webhooks:of:${subject}`;
+  }
+
+  /** Sorted set: ids of the deliveries that have not ended, by time of their next attempt. */
+  webhooksDue(): string {
+    return `${this.space.prefix}:webhooks:due`;
+  }
+
+  /** Hash: webhook endpoints of all tenants, by id. */
+  webhookEndpoints(): string {
+    return `${this.space.prefix}:webhooks:endpoints`;
+  }
+
+  /** Channel: some endpoint was added, removed, disabled or enabled. */
+  webhookEndpointsChanged(): string {
+    return `${this.space.prefix}:webhooks:endpoints:changed`;
+  }
+
+  /** Hash: the secret that the webhooks of a tenant are signed with, and those before that still sign. */
+  webhookSecret(tenant: string): string {
+    return `${this.space.prefix}:webhooks:secret:${tenant}`;
   }
 
   /** The hash tag, with prefix, that all keys of a request share; scripts build payload and outcome keys from it. */

@@ -1,10 +1,10 @@
-/** A JSON body, or a part of one, by its schema. */
+/** Bodies of the admin API: JSON, checked by the schema of what is sent. */
 import { InvalidInputError, violationsOf } from '@remuda/schemas';
 import type { FastifyRequest } from 'fastify';
 import type * as z from 'zod';
 import { jsonBody } from './content-types.js';
 
-/** @throws InvalidInputError invalid_request */
+/** @throws InvalidInputError */
 export function parsed<Schema extends z.ZodType>(
   schema: Schema,
   body: unknown,
