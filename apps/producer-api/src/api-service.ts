@@ -70,6 +70,7 @@ export class ApiService implements Service {
       metrics,
       resultTtlS: config.resultTtlS,
       maxQueueDepth: config.maxQueueDepth,
+      priorityStepRows: config.priorityStepRows,
       clock,
     });
     keepQueueGauges(metrics, this.#useCases, this.#useCases.queues, this.#useCases.letters);

@@ -67,6 +67,7 @@ export function apiConfig(env: NodeJS.ProcessEnv) {
   return {
     redisUrl: settings.REDIS_URL,
     keyspace: keyspaceOf(settings),
+    priorityStepRows: settings.REMUDA_PRIORITY_STEP_ROWS,
     modelsFolder: settings.REMUDA_MODELS,
     host: settings.REMUDA_API_HOST,
     auth: settings.REMUDA_API_AUTH,

@@ -30,6 +30,9 @@ import type { RequestStore } from '@remuda/core/store/request-store';
 import type { HarnessConfig, ItemError, Lane, LoadedModel, ModelSignature } from '@remuda/schemas';
 import type { RateMeter } from './rate-meter.js';
 
+/** What a run is taken for before one was measured. */
+const UNMEASURED_SECONDS = 0.02;
+
 /** An item of a request, waiting for its batch. */
 export interface ServedItem extends Waiting {
   lane: Lane;
@@ -259,7 +262,8 @@ export class ServedModel {
    * tenant, say) still finds room in the next, and there is time left to fetch the inputs of that.
    */
   #refillMs(): number {
-    return (1000 * (this.profile.runSeconds(this.batchLimit) ?? 0) * this.#aheadRuns) / 4;
+    const seconds = this.profile.runSeconds(this.batchLimit) ?? UNMEASURED_SECONDS;
+    return (1000 * seconds * this.#aheadRuns) / 4;
   }
 
   #updateLimits(): void {
