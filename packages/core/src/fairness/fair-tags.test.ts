@@ -128,6 +128,18 @@ describe('tenants', () => {
     }
   });
 
+  it('take the turns of the example in docs/fairness.md', () => {
+    const queue = new SimulatedQueue();
+    const send = (tenant: string, count: number, weight: number) => {
+      for (let at = 0; at < count; at++) queue.add({ tenant, weight, rows: 10, priority: 5 });
+    };
+    send('ann', 4, 1);
+    send('bob', 3, 2);
+    send('eve', 1, 1);
+    while (queue.serve());
+    expect(queue.served.map(({ tenant }) => tenant).join(' ')).toBe('ann bob eve bob ann bob ann ann');
+  });
+
   it('who comes new waits for one request of each other, however many those have waiting', () => {
     for (const rows of [1, 7]) {
       const queue = new SimulatedQueue();
