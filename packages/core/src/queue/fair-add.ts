@@ -5,6 +5,7 @@
  * Next: store/scripts/add-job-11.lua.
  */
 import { costOf, headStart, overtakingPace, type Turn } from '../fairness/fair-tags.js';
+import { FIRST_SCORE, scoreOf, startOf } from '../fairness/places.js';
 import { type Redis, scriptText } from '../store/redis.js';
 
 /** What BullMQ's backend sends its commands to. */
@@ -47,6 +48,24 @@ export class FairAdd {
   /** A client for one command of BullMQ's backend: the one that adds this job. */
   client(jobId: string, turn: Turn): BullmqClient {
     return { runCommand: (_, args) => this.#run(args, jobId, turn) };
+  }
+
+  /** Where a job would be placed if it were added now, as near as can be told without adding it. */
+  async scoreOf(turn: Turn): Promise<number> {
+    const { redis, keyOf, stepRows } = this.#options;
+    const [clock, tags] = this.#keys;
+    const [first, held, ends] = await Promise.all([
+      redis.zrangebyscore(keyOf('prioritized'), FIRST_SCORE, '+inf', 'WITHSCORES', 'LIMIT', 0, 1),
+      redis.hmget(clock, 'v', 'base'),
+      redis.zmscore(tags, turn.tenant, `${turn.tenant}/${turn.priority}`),
+    ]);
+    if (first.length === 0) return FIRST_SCORE;
+    const [v, base] = held.map(Number) as [number, number];
+    const now = Math.max(v, base + startOf(Number(first[1])));
+    const [total, line] = ends.map((end) => Math.max(now, Number(end))) as [number, number];
+    const start = Math.max(line, total - headStart(turn, stepRows));
+    // Behind all that have the same place.
+    return scoreOf(start - base, turn.priority, -1) + 2 ** 8;
   }
 
   #run(args: readonly (string | Buffer)[], jobId: string, turn: Turn): Promise<unknown> {
