@@ -155,6 +155,24 @@ describe('jobs in Redis', () => {
     expect(await queue.position(single.requestId)).toBeLessThanOrEqual(2);
   });
 
+  it('are counted before one that is not added yet, as they are once it is', async () => {
+    const queue = newQueue();
+    expect(await queue.countBefore('ann', 5)).toBe(0);
+    for (let at = 0; at < 50; at++)
+      for (const tenant of Object.keys(WEIGHTS))
+        await queue.add(ticket(tenant, at % PRIORITIES, 1 + (at % 7)));
+    for (const [tenant, priority] of [
+      ['ann', 9],
+      ['eve', 0],
+      ['new', 5],
+    ] as const) {
+      const before = await queue.countBefore(tenant, priority);
+      const added = ticket(tenant, priority);
+      await queue.add(added);
+      expect(await queue.position(added.requestId)).toBe(before);
+    }
+  });
+
   it('of one tenant and one priority stay in the order of arrival', async () => {
     const queue = newQueue();
     const tickets = Array.from({ length: 2_000 }, () => ticket('ann', 5, 0));
