@@ -87,6 +87,7 @@ export class ApiService implements Service {
       metrics,
       resultTtlS: config.resultTtlS,
       maxQueueDepth: config.maxQueueDepth,
+      priorityStepRows: config.priorityStepRows,
       refuseHopeless: config.refuseHopeless,
       clock: this.#clock,
     });

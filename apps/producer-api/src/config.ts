@@ -85,6 +85,7 @@ export function apiConfig(env: NodeJS.ProcessEnv) {
   return {
     redisUrl: redisUrlOf(settings),
     keyspace: keyspaceOf(settings),
+    priorityStepRows: settings.REMUDA_PRIORITY_STEP_ROWS,
     modelsFolder: settings.REMUDA_MODELS,
     host: settings.REMUDA_API_HOST,
     auth: settings.REMUDA_API_AUTH,

@@ -3,6 +3,7 @@
  * machine or many need nothing of each other but the same Redis and the same model repository.
  */
 import { hostname } from 'node:os';
+import { TenantView } from '@remuda/core/access/tenant-view';
 import { machineStatus } from '@remuda/core/devices/machine';
 import { MachineWatch } from '@remuda/core/devices/machine-watch';
 import { itemError } from '@remuda/core/errors';
@@ -80,6 +81,8 @@ export class Worker implements Service {
   readonly #versions: VersionStats;
   readonly #comparer: ShadowComparer;
   readonly #steward: Steward;
+  /** For jobs that are put back: at the turns of their tenants, too. */
+  readonly #tenants: TenantView;
   readonly #queues: JobQueues;
   readonly #webhooks: WebhookParts;
   readonly #rates: RateMeter;
@@ -143,10 +146,17 @@ export class Worker implements Service {
       onShadowEnd: (model, id) => this.#comparer.offer(model, id),
     });
     this.#steward = this.#newSteward();
+    this.#tenants = new TenantView({
+      ...shared,
+      subscriber: this.#subscriber,
+      onError: (error) => this.#redisError(error),
+    });
     this.#queues = new JobQueues({
       redis: this.#redis,
       keyPrefix: config.keyspace.prefix,
       onError: (error) => this.#redisError(error),
+      weightOf: (tenant) => this.#tenants.of(tenant).weight,
+      priorityStepRows: config.priorityStepRows,
     });
     this.#webhooks = webhookParts({
       ...shared,
@@ -186,6 +196,7 @@ export class Worker implements Service {
         machine,
         heartbeats,
         this.#deployments,
+        this.#tenants,
         this.#comparer,
         this.#versions,
         models,

@@ -4,6 +4,7 @@
  */
 import type { Sight } from '../access/caller.js';
 import { CursorSealer } from '../access/cursor-sealer.js';
+import { TenantView } from '../access/tenant-view.js';
 import { FleetView } from '../fleet/fleet-view.js';
 import { type Clock, systemClock } from '../lifecycle/clock.js';
 import { type Service, ServiceGroup } from '../lifecycle/service.js';
@@ -65,6 +66,8 @@ export interface RequestUseCaseDeps {
   maxQueueDepth?: number;
   /** What a 202 waits for beyond Redis's own answer; default: nothing. */
   replicas?: { confirm(): Promise<void> };
+  /** Rows of head start that one level of priority gives. Default: PRIORITY_STEP_ROWS. */
+  priorityStepRows?: number;
   /** Whether a request that cannot be expected to meet its deadline is refused. Default true. */
   refuseHopeless?: boolean;
   clock?: Clock;
@@ -172,7 +175,11 @@ function partsOf(deps: RequestUseCaseDeps) {
   const onError = (err: Error): void =>
     logger.warn({ err }, 'background work of the API failed; it is tried again');
   const store = new RequestStore(redis, keys);
-  const queues = new JobQueues({ redis, keyPrefix: keys.space.prefix, onError });
+  const queues = new JobQueues({
+    ...{ redis, keyPrefix: keys.space.prefix, onError },
+    weightOf: (tenant) => tenants.of(tenant).weight,
+    ...(deps.priorityStepRows === undefined ? {} : { priorityStepRows: deps.priorityStepRows }),
+  });
   const guard = new StoreGuard(redis, metrics);
   const fleet = new FleetView({ redis, keys, onError, clock });
   const deployments = new DeploymentView({
@@ -185,6 +192,7 @@ function partsOf(deps: RequestUseCaseDeps) {
   });
   const resolver = new ModelResolver({ catalogue, deployments, fleet, random: deps.random });
   const doorbell = new Doorbell({ redis, keys, onError, clock });
+  const tenants = new TenantView({ redis, subscriber, keys, onError, clock });
   const admission = new Admission({ redis, queues, maxQueueDepth, clock });
   const withdrawals = new Withdrawals({ store, queues, ready: () => guard.ready, logger, clock });
   const rowMeans = new RowMeans();
@@ -242,6 +250,7 @@ function partsOf(deps: RequestUseCaseDeps) {
     guard,
     fleet,
     ...models,
+    tenants,
     admission,
     withdrawals,
     submitter,
@@ -260,6 +269,7 @@ function lifeOf(
   {
     fleet,
     deployments,
+    tenants,
     catalogue,
     waiters,
     withdrawals,
@@ -277,7 +287,7 @@ function lifeOf(
   const queueService: Service = { name: 'queues', start: async () => {}, stop: closeQueues };
   const door: Service = { name: 'admission', start: async () => {}, stop: async () => admission.close() };
   // Stopped in reverse: first the door, last the queues that withdrawals still need.
-  const views = [fleet, deployments, catalogue, endpointView];
+  const views = [fleet, deployments, tenants, catalogue, endpointView];
   const services = [queueService, withdrawals, ...views, waiters, aftermath, door];
   return new ServiceGroup('requests', services, (service, err) => {
     logger.error({ err, stopping: service }, 'a service did not stop well');

@@ -216,10 +216,14 @@ export type ScriptName = keyof typeof SCRIPTS;
 
 const folder = new URL('../../src/store/scripts/', import.meta.url);
 
+/** Text of one of our scripts. */
+export function scriptText(file: string): string {
+  return readFileSync(new URL(file, folder), 'utf8');
+}
+
 function defineScripts(redis: Redis): void {
   for (const [name, files] of Object.entries(SCRIPTS)) {
-    const lua = files.map((file) => readFileSync(new URL(file, folder), 'utf8')).join('\n');
-    redis.defineCommand(`remuda_${name}`, { lua });
+    redis.defineCommand(`remuda_${name}`, { lua: files.map(scriptText).join('\n') });
   }
 }
 
