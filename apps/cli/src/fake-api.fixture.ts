@@ -10,6 +10,8 @@ interface Sent {
   path: string;
   prefer: string | undefined;
   type: string | undefined;
+  /** Idempotency-Key. */
+  onceKey: string | undefined;
   body: string;
 }
 
@@ -21,7 +23,9 @@ export async function setup(answers: Answers = {}) {
   const server = createServer(async (request, response) => {
     const { method = '', url: path = '', headers } = request;
     const prefer = headers.prefer as string | undefined;
-    sent.push({ method, path, prefer, type: headers['content-type'], body: await textOf(request) });
+    const onceKey = headers['idempotency-key'] as string | undefined;
+    const type = headers['content-type'];
+    sent.push({ method, path, prefer, type, onceKey, body: await textOf(request) });
     const { status = 200, body } = answers[`${method} ${path}`] ?? { status: 404, body: 'nothing here' };
     response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
   });

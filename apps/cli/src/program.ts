@@ -5,7 +5,7 @@
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
 import { CliError } from './cli-error.js';
 import type { CommandContext } from './commands/context.js';
-import { apiAddress, namedValue, wholeNumber } from './commands/option-values.js';
+import { apiAddress, namedValue, printable, wholeNumber } from './commands/option-values.js';
 import type { CliConfig } from './config.js';
 import { EXIT, EXIT_HELP } from './exit-codes.js';
 import { addModelCommands } from './model-program.js';
@@ -151,6 +151,11 @@ function addSubmit(program: Command, choose: (run: Run) => void): void {
       new Option('--timeout-ms <n>', 'expire when it has not begun to run by then').argParser(
         wholeNumber(1, MOST_WAIT_S * 1_000),
       ),
+    )
+    .option(
+      '--idempotency-key <key>',
+      'your name for this call: sent again with the same content, it makes no second request',
+      printable,
     )
     .addOption(jsonOption())
     .addOption(urlOption())

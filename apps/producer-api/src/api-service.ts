@@ -57,6 +57,7 @@ export class ApiService implements Service {
       life,
       metrics,
       resultTtlS: config.resultTtlS,
+      idempotencyTtlS: config.idempotencyTtlS,
       maxQueueDepth: config.maxQueueDepth,
       clock,
     });

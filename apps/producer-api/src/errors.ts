@@ -58,7 +58,8 @@ export function toProblem(error: unknown, { traceId, instance }: ProblemContext)
     ...(errors && errors.length > 0 ? { errors: [...errors] } : {}),
     ...(suggestions && suggestions.length > 0 ? { suggestions: [...suggestions] } : {}),
   };
-  if (problem.status === 429 || problem.status === 503) headers['retry-after'] = retryAfter(error);
+  const again = problem.status === 429 || problem.status === 503 || code === 'idempotency_in_progress';
+  if (again) headers['retry-after'] = retryAfter(error);
   return { problem, headers };
 }
 

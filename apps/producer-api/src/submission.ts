@@ -1,5 +1,6 @@
 /** From a parsed body to a Submission: everything is checked here that can be, so that nothing invalid is ever stored. */
 import type { Caller } from '@remuda/core/access/caller';
+import type { ReservedId } from '@remuda/core/requests/idempotency';
 import type { RequestUseCases, Submission } from '@remuda/core/requests/submission';
 import { validateItems } from '@remuda/core/requests/validate-inputs';
 import type { Lane } from '@remuda/schemas';
@@ -11,6 +12,8 @@ export interface SubmissionContext {
   lane: Lane;
   traceId: string;
   caller: Caller;
+  /** Where the call has an Idempotency-Key. */
+  reserved?: ReservedId | undefined;
   /** Where the request stands in the body; [] but in a batch. */
   path: readonly PropertyKey[];
 }
@@ -18,7 +21,7 @@ export interface SubmissionContext {
 /** @throws InvalidInputError, and RemudaError as RequestUseCases.resolve */
 export async function toSubmission(
   body: ParsedBody,
-  { model, lane, traceId, caller, path }: SubmissionContext,
+  { model, lane, traceId, caller, reserved, path }: SubmissionContext,
   useCases: Pick<RequestUseCases, 'resolve'>,
 ): Promise<Submission> {
   refuseUnsupported(body.options, path);
@@ -36,6 +39,7 @@ export async function toSubmission(
     lane,
     tenant: caller.tenant,
     keyId: caller.keyId,
+    ...(reserved && { reserved }),
     traceId,
   };
 }

@@ -2,6 +2,7 @@
 import { RemudaError } from '@remuda/core/errors';
 import { LIMITS, type ModelSignature, RequestOptions } from '@remuda/schemas';
 import * as z from 'zod';
+import { bytesContent, jsonContent } from '../idempotency-key.js';
 import { integerText } from '../query.js';
 import type { ParsedBody } from './parsed-body.js';
 
@@ -19,6 +20,7 @@ export type ImageQuery = z.infer<typeof ImageQuery>;
 export function parseImageBody(body: Buffer, query: ImageQuery): ParsedBody {
   const { priority = 5, timeout_ms, result_ttl_s, ...options } = query;
   return {
+    content: () => `${jsonContent(query)} ${bytesContent(body)}`,
     options: { ...options, metadata: { priority, timeout_ms, result_ttl_s } },
     place(signature) {
       const name = onlyImageInput(signature, 'An image body');

@@ -65,6 +65,12 @@ export const METRICS = {
     help: 'HTTP calls that wait for a result now.',
     labels: [],
   },
+  idempotency: {
+    name: 'remuda_idempotent_calls_total',
+    kind: 'counter',
+    help: 'Calls with an Idempotency-Key, by outcome: first, replayed, in_progress, mismatch, taken_over (the call before was not finished).',
+    labels: ['outcome'],
+  },
   // The queues
   queueDepth: {
     name: 'remuda_queue_depth',

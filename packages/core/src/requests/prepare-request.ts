@@ -2,7 +2,7 @@
  * Turns a checked submission into what is stored: one frame for each item, the document with its units, deadline and
  * fingerprint. Pure but for ids and the time. Next: the store, from submit-request.ts.
  */
-import { createHash } from 'node:crypto';
+import { createHash, type Hash } from 'node:crypto';
 import {
   encodeFrame,
   type ModelSignature,
@@ -11,6 +11,7 @@ import {
   type Route,
 } from '@remuda/schemas';
 import { compatibilityKey } from '../batching/compatibility.js';
+import { canonicalJson } from '../canonical-json.js';
 import { newNonce, newRequestId } from '../ids.js';
 import { type Acceptance, INLINE_PAYLOAD_BYTES } from '../store/request-store.js';
 import type { RequestDocument, UnitRun } from '../store/stored-record.js';
@@ -31,21 +32,22 @@ const DEFAULT_METADATA: RequestMetadata = { priority: 5 };
 
 export function prepareRequest(preparation: Preparation): Acceptance {
   const { submission, defaultResultTtlS, now } = preparation;
-  const { items, options } = submission;
+  const { items, options, reserved } = submission;
   const metadata = options.metadata ?? DEFAULT_METADATA;
   const supplied = options.request_id;
   // What is compared with a repeated call must not depend on how its header was written.
   const asTheyCame = supplied === undefined && options.parameters === undefined;
   const payloads = items.map((item) => (asTheyCame && item.frame) || payloadOf(item, options.parameters));
   return {
-    requestId: supplied ?? newRequestId(),
+    requestId: supplied ?? reserved?.requestId ?? newRequestId(),
     nonce: newNonce(),
     // An id of our own making is never sent again, so nothing is compared with it.
-    fingerprint: supplied === undefined ? '' : fingerprintOf(submission, payloads),
+    fingerprint: supplied === undefined ? (reserved?.fingerprint ?? '') : fingerprintOf(submission),
     acceptedAt: now,
     deadline: earliest(now, metadata.timeout_ms, metadata.start_by),
     finishDeadline: earliest(now, metadata.finish_timeout_ms, metadata.finish_by),
     after: false,
+    ...(reserved && { onceMs: reserved.onceMs }),
     resultTtlMs: (metadata.result_ttl_s ?? defaultResultTtlS) * 1000,
     document: documentOf(preparation, metadata, payloads),
     payloads,
@@ -118,11 +120,21 @@ function rowsOf(tensors: readonly RawTensor[], signature: ModelSignature): numbe
   return 1;
 }
 
-/** Model and version as they were asked for: a repeated call must not become another request because one was added. */
-function fingerprintOf({ model, options, hasItems, items }: Submission, payloads: readonly Buffer[]): string {
-  const ids = items.map((item) => item.id);
-  const hash = createHash('sha256').update(JSON.stringify([model, options.version ?? null, hasItems, ids]));
-  // Parameters are in each frame; a frame tells its own length.
-  for (const payload of payloads) hash.update(payload);
+/**
+ * Model and version as they were asked for: a repeated call must not become another request because one was added.
+ * Inputs as what they hold, whichever form they came in: JSON, binary, an entry of a batch.
+ */
+function fingerprintOf({ model, options, hasItems, items }: Submission): string {
+  const { version = null, parameters = null } = options;
+  const hash = createHash('sha256').update(canonicalJson([model, version, hasItems, parameters]));
+  for (const { id, tensors } of items) hashItem(hash, id, tensors);
   return hash.digest('base64url');
+}
+
+/** Each text and each run of bytes with its length before it, so that no two lists of them are the same bytes. */
+function hashItem(hash: Hash, id: string | null, tensors: readonly RawTensor[]): void {
+  const facts = tensors.map(({ name, datatype, shape, bytes }) => [name, datatype, shape, bytes.byteLength]);
+  const head = JSON.stringify([id, facts]);
+  hash.update(`${head.length}:${head}`);
+  for (const { bytes } of tensors) hash.update(bytes);
 }

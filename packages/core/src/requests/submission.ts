@@ -18,6 +18,8 @@ import type {
 } from '@remuda/schemas';
 import type { RemudaError } from '../errors.js';
 import type { ModelAsk, Target } from '../models/model-resolver.js';
+import type { KeptAnswer } from '../store/once-store.js';
+import type { CallOnce, OnceCall, ReservedId } from './idempotency.js';
 
 /** One input set, checked against the signature. Tensors stand in the signature's order. */
 export interface SubmittedItem {
@@ -40,6 +42,8 @@ export interface Submission {
   tenant: string;
   /** Id of the API key that it came with; null: none was asked for. */
   keyId: string | null;
+  /** The id that was set aside for it, where the call has an Idempotency-Key. */
+  reserved?: ReservedId;
   traceId: string;
 }
 
@@ -76,6 +80,11 @@ export interface RequestUseCases {
   submitMany(
     submissions: readonly Submission[],
   ): Promise<({ record: RequestRecord; known: boolean } | RemudaError)[]>;
+  /**
+   * A call with an Idempotency-Key: the answer that it had, or the call to be made, with ids for its requests.
+   * @throws idempotency_in_progress, idempotency_mismatch
+   */
+  beginOnce(call: OnceCall): Promise<KeptAnswer | CallOnce>;
   get(requestId: string): Promise<RequestRecord>;
   /** Waits until the request is terminal or `ms` have passed, whichever is first; the record as it then is. */
   waitFor(requestId: string, ms: number, signal?: AbortSignal): Promise<RequestRecord>;

@@ -10,7 +10,7 @@ import type { AcceptVerdict, RequestStore } from '../store/request-store.js';
 import { recordOf } from './present-request.js';
 import type { StoreGuard } from './store-guard.js';
 import type { Submission } from './submission.js';
-import { conflict, type Prepared, type RequestSubmitter, type Submitted } from './submit-request.js';
+import { type Prepared, type RequestSubmitter, type Submitted, throwIfTaken } from './submit-request.js';
 
 /** addBulk measured: 17k jobs/s at 200 a call, 23k at 1,000, but then with stalls of 70 ms. */
 const CHUNK = 200;
@@ -95,7 +95,7 @@ async function storeAndEnqueue(entries: readonly Prepared[], deps: SubmitManyDep
       try {
         const verdict = verdicts[i] as PromiseSettledResult<AcceptVerdict>;
         if (verdict.status === 'rejected') throw verdict.reason;
-        if (verdict.value === 'conflict') throw conflict(entry.acceptance.requestId);
+        throwIfTaken(verdict.value, entry.acceptance.requestId);
         if (verdict.value === 'known')
           return await guard.run(() => submitter.known(entry.acceptance.requestId));
         if (failures.has(entry)) throw failures.get(entry);

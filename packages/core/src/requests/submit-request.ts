@@ -16,7 +16,7 @@ import type { LifeLog } from '../observability/events.js';
 import type { Metrics } from '../observability/metrics.js';
 import { type JobQueues, ticketOf } from '../queue/job-queue.js';
 import { type Partition, queueName } from '../queue/partitions.js';
-import type { Acceptance, RequestStore } from '../store/request-store.js';
+import type { Acceptance, AcceptVerdict, RequestStore } from '../store/request-store.js';
 import type { StoredRecord } from '../store/stored-record.js';
 import type { Admission } from './admission.js';
 import type { Doorbell } from './doorbell.js';
@@ -58,7 +58,7 @@ export interface Prepared {
   acceptance: Acceptance;
   partition: Partition;
   traceId: string;
-  /** The user gave the id, so it may be known. */
+  /** The user gave the id, or the call has an Idempotency-Key: it may be known. */
   supplied: boolean;
 }
 
@@ -102,7 +102,7 @@ export class RequestSubmitter {
       defaultResultTtlS: resultTtlS,
       now: clock.now(),
     });
-    const supplied = submission.options.request_id !== undefined;
+    const supplied = submission.options.request_id !== undefined || submission.reserved !== undefined;
     return { acceptance, partition, traceId: submission.traceId, supplied };
   }
 
@@ -139,7 +139,7 @@ export class RequestSubmitter {
     const { acceptance, partition } = prepared;
     const { store, queues } = this.#deps;
     const verdict = await store.accept(acceptance);
-    if (verdict === 'conflict') throw conflict(acceptance.requestId);
+    throwIfTaken(verdict, acceptance.requestId);
     if (verdict === 'known') return this.known(acceptance.requestId);
     await queues.of(partition).add(ticketOf(recordOf(acceptance)));
     return this.accepted(prepared);
@@ -193,7 +193,7 @@ export class RequestSubmitter {
   refused({ acceptance, partition }: Prepared, error: unknown): RemudaError {
     const { guard, withdrawals } = this.#deps;
     const explained = guard.explain(error);
-    if (explained.code !== 'request_id_conflict') {
+    if (explained.code !== 'request_id_conflict' && explained.code !== 'request_not_found') {
       withdrawals.add({ requestId: acceptance.requestId, nonce: acceptance.nonce, partition });
     }
     return explained;
@@ -212,7 +212,15 @@ function withTarget(route: Route, { versionReason, fallbackFor }: Target): Route
     : { ...route, version_reason, fallback_for: fallbackFor };
 }
 
-export function conflict(requestId: string): RemudaError {
+/** @throws RemudaError where an id is taken, or was and is over */
+export function throwIfTaken(verdict: AcceptVerdict, requestId: string): void {
+  if (verdict === 'conflict') throw conflict(requestId);
+  if (verdict !== 'gone') return;
+  const message = `request ${requestId}, which this call had made, has ended, and the time for which it was kept has passed`;
+  throw new RemudaError('request_not_found', message, { request_id: requestId });
+}
+
+function conflict(requestId: string): RemudaError {
   return new RemudaError(
     'request_id_conflict',
     `request_id "${requestId}" belongs to a request with other content: send this one under another id`,

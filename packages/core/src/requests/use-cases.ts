@@ -17,6 +17,7 @@ import type { Logger } from '../observability/logger.js';
 import type { Metrics } from '../observability/metrics.js';
 import { JobQueues } from '../queue/job-queue.js';
 import type { Keys } from '../store/keys.js';
+import { OnceStore } from '../store/once-store.js';
 import type { Redis } from '../store/redis.js';
 import { RequestStore } from '../store/request-store.js';
 import { Admission } from './admission.js';
@@ -27,6 +28,7 @@ import { Catalogue, type CatalogueOptions } from './catalogue.js';
 import { describeModel, describeModels } from './describe-models.js';
 import { Doorbell } from './doorbell.js';
 import { getRequest } from './get-request.js';
+import { Idempotency } from './idempotency.js';
 import { listRequests } from './list-requests.js';
 import { presentRequest } from './present-request.js';
 import { queueOutlook, withOutlook } from './queue-outlook.js';
@@ -54,6 +56,8 @@ export interface RequestUseCaseDeps {
   resultTtlS?: number;
   /** Most jobs that may wait in one partition. Default 50,000: at 1-2 KB each that is 100 MB of Redis. */
   maxQueueDepth?: number;
+  /** How long an idempotency key is remembered, in seconds. Default a day. */
+  idempotencyTtlS?: number;
   clock?: Clock;
   inspect?: CatalogueOptions['inspect'];
   /** For splits: from 0 to below 1. */
@@ -123,6 +127,7 @@ export function createRequestUseCases(deps: RequestUseCaseDeps): RequestUseCaseS
     signatureOf: async (model, version) => (await resolver.resolve({ model, version })).signature,
     submit: (submission) => submitter.submit(submission),
     submitMany: (submissions) => submitMany(submissions, { submitter, store, queues, guard }),
+    beginOnce: (call) => parts.idempotency.begin(call),
     async get(requestId) {
       const record = await read(requestId);
       const outlook = await guard.run(() => queueOutlook(record, parts.outlook));
@@ -144,12 +149,16 @@ export function createRequestUseCases(deps: RequestUseCaseDeps): RequestUseCaseS
 
 function partsOf(deps: RequestUseCaseDeps) {
   const { redis, subscriber, keys, repository, logger, life, metrics, clock = systemClock, inspect } = deps;
-  const { resultTtlS = 3600, maxQueueDepth = 50_000 } = deps;
+  const { resultTtlS = 3600, maxQueueDepth = 50_000, idempotencyTtlS = 24 * 3600 } = deps;
   const onError = (err: Error): void =>
     logger.warn({ err }, 'background work of the API failed; it is tried again');
   const store = new RequestStore(redis, keys);
   const queues = new JobQueues({ redis, keyPrefix: keys.space.prefix, onError });
   const guard = new StoreGuard(redis, metrics);
+  const idempotency = new Idempotency({
+    ...{ store: new OnceStore(redis, keys), guard, metrics, onError },
+    ttlMs: idempotencyTtlS * 1000,
+  });
   const fleet = new FleetView({ redis, keys, onError, clock });
   const deployments = new DeploymentView({
     ...{ redis, subscriber, keys, onError, clock },
@@ -202,6 +211,7 @@ function partsOf(deps: RequestUseCaseDeps) {
     waiters,
     outlook,
     aftermath,
+    idempotency,
   };
 }
 

@@ -118,6 +118,8 @@ const SCRIPTS = {
   saveServing: ['save-serving-2.lua'],
   addToReport: ['add-to-report-2.lua'],
   takeAftermath: ['take-aftermath-1.lua'],
+  beginOnce: ['begin-once-1.lua'],
+  settleOnce: ['settle-once-1.lua'],
   finishAftermath: ['ending.lua', 'finish-aftermath-2.lua'],
 } as const;
 export type ScriptName = keyof typeof SCRIPTS;

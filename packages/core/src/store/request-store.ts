@@ -34,13 +34,16 @@ export interface Acceptance {
   finishDeadline: number;
   /** Something is to be done when it has ended: see requests/aftermath.ts. */
   after: boolean;
+  /** How long the id is accepted at most once, even when its record has gone; absent: as long as the record is kept. */
+  onceMs?: number;
   resultTtlMs: number;
   document: RequestDocument;
   /** One input frame for each item. */
   payloads: readonly Buffer[];
 }
 
-export type AcceptVerdict = 'accepted' | 'known' | 'conflict';
+/** gone: it was accepted before, and its record is not kept any more. */
+export type AcceptVerdict = 'accepted' | 'known' | 'conflict' | 'gone';
 
 /** What a request was when it was ended: its status before, or why nothing was changed. */
 export type EndVerdict =
@@ -90,13 +93,20 @@ export class RequestStore {
         document.inline ? (payloads[0] as Buffer) : '',
         acceptance.finishDeadline,
         acceptance.after ? '1' : '',
+        ...this.#wanted(acceptance),
       ],
     );
     const verdict = stored.length === 0 ? await answer : (await Promise.all([answer, ...stored]))[0];
     if (verdict === 1) return 'accepted';
     // The bytes just stored belong to no one: the first acceptance has its own under its own nonce.
     if (payloadKeys.length > 0) await this.#redis.unlink(...payloadKeys);
-    return verdict === 0 ? 'known' : 'conflict';
+    if (verdict === 0) return 'known';
+    return verdict === -1 ? 'conflict' : 'gone';
+  }
+
+  /** What few requests want of their acceptance. */
+  #wanted({ requestId, onceMs }: Acceptance): (string | number)[] {
+    return onceMs === undefined ? [] : [this.keys.acceptedOnce(requestId), onceMs];
   }
 
   /**

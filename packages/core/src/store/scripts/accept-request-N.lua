@@ -2,7 +2,9 @@
 -- KEYS: record, open, all, then the payload keys, which were set with a short time to live and become lasting here.
 -- ARGV: id, nonce, fingerprint, now, items, document, result ttl in ms, deadline to start (0: none), inline payload
 -- ('': none), deadline to finish (0: none), '1' where something is to be done when it has ended (else '')
--- Returns 1: accepted. 0: the same request was accepted before. -1: the id belongs to a different request.
+-- And where they are wanted: key that remembers the id beyond its record ('': none) and for how long in ms.
+-- Returns 1: accepted. 0: the same request was accepted before. -1: the id belongs to a different request. -2: it was
+-- accepted before, has ended, and its record is gone.
 local rec = KEYS[1]
 local f = redis.call('HMGET', rec, 'fp', 'acc')
 if f[1] then
@@ -11,6 +13,11 @@ if f[1] then
   -- Past a few dozen calls nobody can any more ('*' is no nonce).
   redis.call('HSET', rec, 'acc', #f[2] < 500 and (f[2] .. ' ' .. ARGV[2]) or '*')
   return 0
+end
+local once = ARGV[12] and ARGV[12] ~= ''
+if once then
+  if redis.call('EXISTS', ARGV[12]) == 1 then return -2 end
+  redis.call('SET', ARGV[12], '', 'PX', ARGV[13])
 end
 redis.call('HSET', rec, 's', 'queued', 'nonce', ARGV[2], 'acc', ARGV[2], 'fp', ARGV[3], 'at', ARGV[4], 'n', ARGV[5],
   'doc', ARGV[6], 'ttl', ARGV[7], 'dl', ARGV[8])
