@@ -19,10 +19,13 @@ import type { Logger } from '@remuda/core/observability/logger';
 import { createMetrics, type Metrics } from '@remuda/core/observability/metrics';
 import { sparseErrors } from '@remuda/core/observability/sparse-log';
 import { JobQueues } from '@remuda/core/queue/job-queue';
+import { queueName } from '@remuda/core/queue/partitions';
 import { afterEnd } from '@remuda/core/requests/after-end';
 import { Aftermath } from '@remuda/core/requests/aftermath';
+import { Coalescing } from '@remuda/core/requests/coalescing';
 import { Rerouter } from '@remuda/core/requests/reroute-requests';
 import { Sweeper } from '@remuda/core/requests/sweep-requests';
+import { CacheStore } from '@remuda/core/store/cache-store';
 import { Keys } from '@remuda/core/store/keys';
 import { closeRedis, connectRedis, type Redis, waitUntilReady } from '@remuda/core/store/redis';
 import { RequestStore } from '@remuda/core/store/request-store';
@@ -285,7 +288,7 @@ export class Worker implements Service {
 
   #newSweeper(): Sweeper {
     const isTakenOut = (model: string): boolean => !this.#deployments.of(model).registered;
-    return new Sweeper({ ...this.#repairDeps(), isTakenOut });
+    return new Sweeper({ ...this.#repairDeps(), isTakenOut, coalescing: this.#newCoalescing() });
   }
 
   #newRerouter(): Rerouter {
@@ -295,8 +298,20 @@ export class Worker implements Service {
   #newAftermath(): Aftermath {
     return new Aftermath({
       ...{ redis: this.#redis, subscriber: this.#subscriber, store: this.#store, clock: this.#clock },
-      handlers: afterEnd(),
+      handlers: afterEnd({ coalescing: this.#newCoalescing() }),
       onError: (error) => this.#redisError(error),
+    });
+  }
+
+  #newCoalescing(): Coalescing {
+    const { keys } = this.#store;
+    return new Coalescing({
+      ...this.#repairDeps(),
+      cache: new CacheStore(this.#redis, keys),
+      ring: (partition) => {
+        const sent = this.#redis.publish(keys.doorbell(), queueName(partition));
+        sent.catch((error: Error) => this.#redisError(error));
+      },
     });
   }
 

@@ -38,6 +38,8 @@ export interface LifeEvents {
   };
   run: OneBatch & { rows: number; run_ms: number };
   written: OneBatch & { succeeded: number; failed: number; dropped: number; write_ms: number };
+  /** In place of picked_up to written: it got the answer of an identical request. */
+  answered: OneRequest & { by: 'cache' | 'leader'; model: string };
   delivered: OneRequest & { status: string; by: 'wait' | 'poll' | 'stream' | 'webhook' };
 
   cancelled: OneRequest & { outcome: string };
@@ -68,6 +70,7 @@ export const LIFE_EVENTS: Readonly<Record<LifeEvent, { level: LogLevel; message:
   batched: { level: 'info', message: 'batch closed' },
   run: { level: 'info', message: 'batch run' },
   written: { level: 'info', message: 'outcomes written' },
+  answered: { level: 'info', message: 'answered with the answer of an identical request' },
   delivered: { level: 'info', message: 'result delivered' },
   cancelled: { level: 'info', message: 'request cancelled' },
   expired: { level: 'info', message: 'deadline passed before the run' },

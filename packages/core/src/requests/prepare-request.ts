@@ -2,12 +2,13 @@
  * Turns a checked submission into what is stored: one frame for each item, the document with its units, deadline and
  * fingerprint. Pure but for ids and the time. Next: the store, from submit-request.ts.
  */
-import { createHash, type Hash } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import {
   encodeFrame,
   type ModelSignature,
   type RawTensor,
   type RequestMetadata,
+  type ResultCacheRule,
   type Route,
 } from '@remuda/schemas';
 import { compatibilityKey } from '../batching/compatibility.js';
@@ -15,6 +16,8 @@ import { canonicalJson } from '../canonical-json.js';
 import { newNonce, newRequestId } from '../ids.js';
 import { type Acceptance, INLINE_PAYLOAD_BYTES } from '../store/request-store.js';
 import type { RequestDocument, UnitRun } from '../store/stored-record.js';
+import { cacheTicket } from './cache-ticket.js';
+import { hashItem } from './content-hash.js';
 import type { Submission, SubmittedItem } from './submission.js';
 
 export interface Preparation {
@@ -22,6 +25,8 @@ export interface Preparation {
   signature: ModelSignature;
   route: Route;
   notices: string[];
+  /** Of the model; absent: it has no result cache. */
+  resultCache?: ResultCacheRule | undefined;
   /** Where the request asks for none. */
   defaultResultTtlS: number;
   /** Unix milliseconds. */
@@ -67,13 +72,14 @@ function payloadOf(item: SubmittedItem, parameters: Record<string, unknown> | un
 }
 
 function documentOf(
-  { submission, signature, route, notices }: Preparation,
+  { submission, signature, route, notices, resultCache }: Preparation,
   metadata: RequestMetadata,
   payloads: readonly Buffer[],
 ): RequestDocument {
   const { items, options, hasItems, tenant, keyId, traceId } = submission;
   const units = unitsOf(items, signature, options.parameters);
   const [only] = payloads;
+  const cache = resultCache && cacheTicket(submission, signature, resultCache);
   return {
     model: signature.model,
     version: signature.version,
@@ -90,6 +96,7 @@ function documentOf(
     traceId,
     inline: payloads.length === 1 && (only as Buffer).length <= INLINE_PAYLOAD_BYTES,
     notices,
+    ...(cache && { cache }),
   };
 }
 
@@ -129,12 +136,4 @@ function fingerprintOf({ model, options, hasItems, items }: Submission): string 
   const hash = createHash('sha256').update(canonicalJson([model, version, hasItems, parameters]));
   for (const { id, tensors } of items) hashItem(hash, id, tensors);
   return hash.digest('base64url');
-}
-
-/** Each text and each run of bytes with its length before it, so that no two lists of them are the same bytes. */
-function hashItem(hash: Hash, id: string | null, tensors: readonly RawTensor[]): void {
-  const facts = tensors.map(({ name, datatype, shape, bytes }) => [name, datatype, shape, bytes.byteLength]);
-  const head = JSON.stringify([id, facts]);
-  hash.update(`${head.length}:${head}`);
-  for (const { bytes } of tensors) hash.update(bytes);
 }

@@ -69,12 +69,31 @@ async function submitChunk(submissions: readonly Submission[], deps: SubmitManyD
       outcomes[i] = guard.explain(error);
     }
   }
-  const entries = [...prepared.values()];
-  const answers = await storeAndEnqueue(entries, deps);
-  [...prepared.keys()].forEach((i, n) => {
+  const places = [...prepared].filter(([, { acceptance }]) => !acceptance.document.cache);
+  const cached = [...prepared].filter(([, { acceptance }]) => acceptance.document.cache);
+  const [answers, others] = await Promise.all([
+    storeAndEnqueue(
+      places.map(([, entry]) => entry),
+      deps,
+    ),
+    Promise.all(cached.map(([, entry]) => storeCached(entry, deps))),
+  ]);
+  places.forEach(([i], n) => {
     outcomes[i] = answers[n] as Outcome;
   });
+  cached.forEach(([i], n) => {
+    outcomes[i] = others[n] as Outcome;
+  });
   return outcomes;
+}
+
+/** Whether it needs a job turns out one by one. */
+async function storeCached(entry: Prepared, { guard, submitter }: SubmitManyDeps): Promise<Outcome> {
+  try {
+    return await guard.run(() => submitter.storeCached(entry));
+  } catch (error) {
+    return submitter.refused(entry, error);
+  }
 }
 
 async function storeAndEnqueue(entries: readonly Prepared[], deps: SubmitManyDeps): Promise<Outcome[]> {

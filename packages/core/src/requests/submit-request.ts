@@ -26,6 +26,7 @@ import { lateNotice, resolveRoute } from './resolve-route.js';
 import type { RowMeans } from './row-means.js';
 import type { StoreGuard } from './store-guard.js';
 import type { Submission } from './submission.js';
+import { type Steps, type SubmitCachedDeps, submitCached } from './submit-cached.js';
 import { rowsOf } from './validate-inputs.js';
 import type { Withdrawals } from './withdrawals.js';
 
@@ -45,7 +46,9 @@ export interface SubmitDeps {
   rowMeans: RowMeans;
   resolver: Pick<ModelResolver, 'resolve' | 'isReady'>;
   doorbell: Pick<Doorbell, 'ring'>;
-  metrics: Pick<Metrics, 'accepted' | 'payloadBytes'>;
+  metrics: Pick<Metrics, 'accepted' | 'payloadBytes' | 'resultCache'>;
+  /** What is done with requests of models that have a result cache. */
+  cached: SubmitCachedDeps;
   shadows?: { offer(acceptance: Acceptance): void };
   life: LifeLog;
   clock: Clock;
@@ -77,12 +80,25 @@ export class RequestSubmitter {
   async submit(submission: Submission): Promise<Submitted> {
     const prepared = await this.prepare(submission);
     try {
-      if (prepared.supplied) return await this.#deps.guard.run(() => this.#acceptThenEnqueue(prepared));
-      await this.#deps.guard.run(() => this.#acceptAndEnqueue(prepared));
-      return this.accepted(prepared);
+      return await this.#deps.guard.run(() => this.#store(prepared));
     } catch (error) {
       throw this.refused(prepared, error);
     }
+  }
+
+  #store(prepared: Prepared): Promise<Submitted> {
+    const { document } = prepared.acceptance;
+    return document.cache ? this.storeCached(prepared) : this.#acceptAndEnqueue(prepared);
+  }
+
+  /** Steps three and four of a request that may have the answer of another. */
+  storeCached(prepared: Prepared): Promise<Submitted> {
+    const steps: Steps = {
+      acceptAndEnqueue: (leader) => this.#acceptAndEnqueue(leader),
+      acceptOnly: (follower) => this.#acceptOnly(follower),
+      accepted: (follower) => this.accepted(follower),
+    };
+    return submitCached(prepared, steps, this.#deps.cached);
   }
 
   /** Steps one and two, and everything that needs no Redis. */
@@ -99,9 +115,12 @@ export class RequestSubmitter {
       signature,
       route: withTarget(route, target),
       notices: target.notices.length > 0 ? [...target.notices, ...notices] : notices,
+      resultCache: target.resultCache,
       defaultResultTtlS: resultTtlS,
       now: clock.now(),
     });
+    if (target.resultCache && submission.options.cache === 'bypass')
+      this.#deps.metrics.resultCache.inc({ model: signature.model, outcome: 'bypass' });
     const supplied = submission.options.request_id !== undefined || submission.reserved !== undefined;
     return { acceptance, partition, traceId: submission.traceId, supplied };
   }
@@ -124,34 +143,37 @@ export class RequestSubmitter {
     return { route, partition, notices: late === undefined ? NOTICES_NONE : [late] };
   }
 
-  /** Steps three and four of an id that nobody has seen yet: both leave in the same tick, the record first. */
-  async #acceptAndEnqueue({ acceptance, partition }: Prepared): Promise<void> {
+  /** Steps three and four. Of an id that nobody has seen yet both leave in the same tick, the record first. */
+  async #acceptAndEnqueue(prepared: Prepared): Promise<Submitted> {
+    const { acceptance, partition, supplied } = prepared;
     const { store, queues } = this.#deps;
-    const [verdict] = await Promise.all([
-      store.accept(acceptance),
-      queues.of(partition).add(ticketOf(recordOf(acceptance))),
-    ]);
-    if (verdict !== 'accepted') throw conflict(acceptance.requestId);
+    const enqueue = () => queues.of(partition).add(ticketOf(recordOf(acceptance)));
+    if (!supplied) {
+      const [verdict] = await Promise.all([store.accept(acceptance), enqueue()]);
+      throwIfTaken(verdict === 'accepted' ? verdict : 'conflict', acceptance.requestId);
+      return this.accepted(prepared);
+    }
+    const known = await this.#acceptOnly(prepared);
+    if (known !== 'accepted') return known;
+    await enqueue();
+    return this.accepted(prepared);
   }
 
-  /** The same for a user's own id: whether there is a job to add turns out with the answer. */
-  async #acceptThenEnqueue(prepared: Prepared): Promise<Submitted> {
-    const { acceptance, partition } = prepared;
-    const { store, queues } = this.#deps;
-    const verdict = await store.accept(acceptance);
+  /** For an id that may be known: whether there is a job to add turns out with the answer. */
+  async #acceptOnly({ acceptance }: Prepared): Promise<Submitted | 'accepted'> {
+    const verdict = await this.#deps.store.accept(acceptance);
     throwIfTaken(verdict, acceptance.requestId);
-    if (verdict === 'known') return this.known(acceptance.requestId);
-    await queues.of(partition).add(ticketOf(recordOf(acceptance)));
-    return this.accepted(prepared);
+    return verdict === 'known' ? this.known(acceptance.requestId) : 'accepted';
   }
 
   /** Answers with what is there, and makes sure of its job: an earlier call may have died between the two. */
   async known(requestId: string): Promise<Submitted> {
-    const { store, queues, clock } = this.#deps;
+    const { store, queues, clock, cached } = this.#deps;
     const [record] = await store.read([requestId]);
     // Its time was up between the two answers of Redis.
     if (!record) throw new RemudaError('internal', `request ${requestId} has just expired: send it again`);
-    if (!isTerminal(record.status)) {
+    if (record.follows !== null) await cached.coalescing.settle(record);
+    else if (!isTerminal(record.status)) {
       const partition = partitionOfRecord(record);
       await queues.of(partition).add(ticketOf(record));
       this.#wake(partition, record.document.version);
@@ -163,12 +185,13 @@ export class RequestSubmitter {
   accepted(prepared: Prepared): Submitted {
     const { metrics, life, clock } = this.#deps;
     const { acceptance, partition } = prepared;
-    this.#wake(partition, acceptance.document.version);
+    const runs = acceptance.follows === undefined;
+    if (runs) this.#wake(partition, acceptance.document.version);
     const { model, deviceClass: device_class, lane } = partition;
     metrics.accepted.inc({ model, device_class, lane });
     for (const payload of acceptance.payloads) metrics.payloadBytes.observe({ model }, payload.length);
     if (life.enabled) this.#logAcceptance(prepared);
-    this.#deps.shadows?.offer(acceptance);
+    if (runs) this.#deps.shadows?.offer(acceptance);
     return { record: presentRequest(recordOf(acceptance), clock.now()), known: false };
   }
 
@@ -185,6 +208,7 @@ export class RequestSubmitter {
     const { model, version, tenant, rows, route } = document;
     const ids = { trace_id: traceId, request_id: requestId };
     life.accepted({ ...ids, model, version, tenant, items: payloads.length, rows });
+    if (acceptance.follows !== undefined) return;
     life.routed({ ...ids, device_class: route.device_class, lane: route.lane, reasons: route.reasons });
     life.enqueued({ ...ids, queue: queueName(partition) });
   }

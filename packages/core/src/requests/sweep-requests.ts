@@ -20,6 +20,7 @@ import { MAX_RESCUES } from '../queue/retry-policy.js';
 import type { Redis } from '../store/redis.js';
 import type { RequestStore } from '../store/request-store.js';
 import type { StoredRecord } from '../store/stored-record.js';
+import type { Coalescing } from './coalescing.js';
 import { partitionOfRecord } from './submit-request.js';
 
 export interface SweeperOptions {
@@ -30,6 +31,8 @@ export interface SweeperOptions {
   life: LifeLog;
   /** The model was taken out with the admin API; default: none is. */
   isTakenOut?(model: string): boolean;
+  /** Looks after requests that wait for the answer of another. */
+  coalescing?: Pick<Coalescing, 'settle'>;
   onError(error: Error): void;
   clock?: Clock;
   /** Pause between two turns. */
@@ -40,6 +43,8 @@ export interface SweeperOptions {
 
 const EVERY_MS = 3_000;
 const LOST_AFTER_MS = 30_000;
+/** A leader that has no record by then will not get one: whoever was to make it has died. */
+const LEADERLESS_AFTER_MS = 5_000;
 /** Long enough for a slow turn, short enough that a dead sweeper is soon replaced. */
 const LEASE_MS = 20_000;
 const PAGE = 500;
@@ -119,7 +124,9 @@ export class Sweeper implements Service {
       return this.#expire(record);
     if (record.status === 'queued' && this.#options.isTakenOut?.(record.document.model))
       return this.#endTakenOut(record);
-    const { lostAfterMs = LOST_AFTER_MS } = this.#options;
+    const { lostAfterMs = LOST_AFTER_MS, coalescing } = this.#options;
+    if (record.follows !== null && coalescing)
+      return coalescing.settle(record, now - record.acceptedAt >= LEADERLESS_AFTER_MS);
     if (now - record.acceptedAt >= lostAfterMs) await this.#rescueIfLost(record);
   }
 

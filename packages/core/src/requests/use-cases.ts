@@ -16,6 +16,8 @@ import type { LifeLog } from '../observability/events.js';
 import type { Logger } from '../observability/logger.js';
 import type { Metrics } from '../observability/metrics.js';
 import { JobQueues } from '../queue/job-queue.js';
+import type { Partition } from '../queue/partitions.js';
+import { CacheStore } from '../store/cache-store.js';
 import type { Keys } from '../store/keys.js';
 import { OnceStore } from '../store/once-store.js';
 import type { Redis } from '../store/redis.js';
@@ -25,6 +27,7 @@ import { afterEnd } from './after-end.js';
 import { Aftermath } from './aftermath.js';
 import { cancelRequest } from './cancel-request.js';
 import { Catalogue, type CatalogueOptions } from './catalogue.js';
+import { Coalescing } from './coalescing.js';
 import { describeModel, describeModels } from './describe-models.js';
 import { Doorbell } from './doorbell.js';
 import { getRequest } from './get-request.js';
@@ -180,8 +183,12 @@ function partsOf(deps: RequestUseCaseDeps) {
       if (!resolver.isReady(partition.model, version, partition.deviceClass)) doorbell.ring(partition);
     },
   });
+  const cache = new CacheStore(redis, keys);
+  const ring = (partition: Partition): void => doorbell.ring(partition);
+  const coalescing = new Coalescing({ store, cache, queues, metrics, life, clock, ring });
   const submitter = new RequestSubmitter({
     ...gates,
+    cached: { store, cache, coalescing, metrics, onError },
     shadows,
     store,
     queues,
@@ -196,7 +203,14 @@ function partsOf(deps: RequestUseCaseDeps) {
   });
   const read = (requestId: string) => getRequest(requestId, { store, guard });
   const waiters = new RequestWaiters({ subscriber, keys, read, metrics, clock, onError });
-  const aftermath = new Aftermath({ redis, subscriber, store, handlers: afterEnd(), onError, clock });
+  const aftermath = new Aftermath({
+    redis,
+    subscriber,
+    store,
+    handlers: afterEnd({ coalescing }),
+    onError,
+    clock,
+  });
   const models = { catalogue, deployments, resolver };
   const outlook = { queues, fleet, deployments, depths: admission.depths, rowMeans, clock };
   return {

@@ -64,6 +64,11 @@ export class Keys {
     return `${this.space.prefix}:once:${keyHash}`;
   }
 
+  /** Base of all keys of the result cache of a model; the scripts build them. */
+  resultCache(model: string): string {
+    return `${this.space.prefix}:cache:{${model}}`;
+  }
+
   /** Sorted set: ids of requests that have not ended, by time of acceptance. */
   open(shard: number): string {
     return `${this.#tagged(shard)}:open`;

@@ -120,6 +120,11 @@ const SCRIPTS = {
   takeAftermath: ['take-aftermath-1.lua'],
   beginOnce: ['begin-once-1.lua'],
   settleOnce: ['settle-once-1.lua'],
+  lookInCache: ['cache-clock.lua', 'look-in-cache-1.lua'],
+  keepInCache: ['cache-clock.lua', 'keep-in-cache-1.lua'],
+  leaveCache: ['leave-cache-1.lua'],
+  answerRequest: ['ending.lua', 'answer-request-2.lua'],
+  followRequest: ['follow-request-1.lua'],
   finishAftermath: ['ending.lua', 'finish-aftermath-2.lua'],
 } as const;
 export type ScriptName = keyof typeof SCRIPTS;

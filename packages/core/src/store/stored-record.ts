@@ -3,6 +3,7 @@
  * Presented to people by requests/present-request.ts.
  */
 import type { ItemError, RequestMetadata, RequestStatus, Route } from '@remuda/schemas';
+import type { CacheTicket } from './cache-store.js';
 
 /** Written once. `units` runs along the items: [how many, rows each, compatibility key]. */
 export interface RequestDocument {
@@ -27,6 +28,8 @@ export interface RequestDocument {
   /** Large payloads stand under keys of their own. */
   inline: boolean;
   notices: string[];
+  /** Where its model has a result cache and it may use it. */
+  cache?: CacheTicket;
 }
 
 export type UnitRun = [count: number, rows: number, group: string];
@@ -53,6 +56,8 @@ export interface StoredRecord {
   finishDeadline: number;
   resultTtlMs: number;
   error: ItemError | null;
+  /** The request whose answer it waits for, or has got; null: it runs by itself. */
+  follows: string | null;
 }
 
 /** The fields that readStoredRecord wants, in its order. */
@@ -74,12 +79,31 @@ export const RECORD_FIELDS = [
   'route',
   'skip',
   'fdl',
+  'fol',
 ] as const;
 
 /** Fields of the hash as a record; null where there is none. */
 export function readStoredRecord(requestId: string, fields: readonly (string | null)[]): StoredRecord | null {
-  const [doc, status, nonce, n, ok, done, token, at, start, fin, exp, deadline, ttl, err, route, skip, fdl] =
-    fields;
+  const [
+    doc,
+    status,
+    nonce,
+    n,
+    ok,
+    done,
+    token,
+    at,
+    start,
+    fin,
+    exp,
+    deadline,
+    ttl,
+    err,
+    route,
+    skip,
+    fdl,
+    fol,
+  ] = fields;
   if (!doc || !status) return null;
   const items = Number(n);
   const finished = fin !== null;
@@ -106,5 +130,6 @@ export function readStoredRecord(requestId: string, fields: readonly (string | n
     finishDeadline: Number(fdl ?? 0),
     resultTtlMs: Number(ttl),
     error: err ? (JSON.parse(err) as ItemError) : null,
+    follows: fol ?? null,
   };
 }

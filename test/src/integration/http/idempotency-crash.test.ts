@@ -70,7 +70,7 @@ async function again(path: string, body: unknown): Promise<Answer> {
 
 async function endLease(): Promise<void> {
   const [record] = await rig.redis.keys(rig.keys.once('*'));
-  await rig.redis.hset(record as string, 'until', 0);
+  await rig.redis.hset(record as string, 'until', '0');
 }
 
 async function ledger(): Promise<{ open: number; jobs: number }> {
@@ -135,7 +135,7 @@ it('a request that has ended and is kept no longer is not made again', async () 
   await held;
   child.kill('SIGKILL');
   await lost;
-  const [, id = ''] = await rig.redis.zrange(rig.keys.all(0), 0, -1);
+  const [, id = ''] = await rig.redis.zrange(rig.keys.all(0), '0', '-1');
   await rig.call('DELETE', `/v1/requests/${id}`);
   await rig.redis.del(rig.keys.record(id));
   const before = await ledger();

@@ -2,7 +2,8 @@
 -- KEYS: record, open, all, then the payload keys, which were set with a short time to live and become lasting here.
 -- ARGV: id, nonce, fingerprint, now, items, document, result ttl in ms, deadline to start (0: none), inline payload
 -- ('': none), deadline to finish (0: none), '1' where something is to be done when it has ended (else '')
--- And where they are wanted: key that remembers the id beyond its record ('': none) and for how long in ms.
+-- And where they are wanted: key that remembers the id beyond its record ('': none) and for how long in ms, id of the
+-- request whose answer this one waits for.
 -- Returns 1: accepted. 0: the same request was accepted before. -1: the id belongs to a different request. -2: it was
 -- accepted before, has ended, and its record is gone.
 local rec = KEYS[1]
@@ -23,6 +24,7 @@ redis.call('HSET', rec, 's', 'queued', 'nonce', ARGV[2], 'acc', ARGV[2], 'fp', A
   'doc', ARGV[6], 'ttl', ARGV[7], 'dl', ARGV[8])
 if ARGV[10] ~= '0' then redis.call('HSET', rec, 'fdl', ARGV[10]) end
 if ARGV[11] ~= '' then redis.call('HSET', rec, 'aft', ARGV[11]) end
+if ARGV[14] then redis.call('HSET', rec, 'fol', ARGV[14]) end
 if ARGV[9] ~= '' then redis.call('HSET', rec, 'in', ARGV[9]) end
 for i = 4, #KEYS do redis.call('PERSIST', KEYS[i]) end
 redis.call('ZADD', KEYS[2], ARGV[4], ARGV[1])
