@@ -44,7 +44,8 @@ export class Coalescing implements AftermathHandler {
     const place = placeOf(record);
     if (!place || record.follows !== null) return;
     const { cache, store } = this.#options;
-    if (record.status === 'succeeded' && place.ticket.ttlMs > 0) await this.#keep(record, place);
+    const frames = record.status === 'succeeded' ? await completeFrames(record, store) : null;
+    if (frames && place.ticket.ttlMs > 0) await this.#keep(place, frames);
     await cache.leave(place);
     const { model, requestId } = place;
     for (;;) {
@@ -52,69 +53,74 @@ export class Coalescing implements AftermathHandler {
       if (ids.length === 0) return;
       const followers = await store.read(ids);
       // One that has no record yet looks at its leader by itself, as soon as it has one.
-      await Promise.all(followers.map((follower) => follower && this.settle(follower)));
+      await Promise.all(followers.map((follower) => follower && this.#settleBy(record, frames, follower)));
       await cache.dropFollowers(model, requestId, ids);
     }
+  }
+
+  /** Where the answer is at hand it need not be read again. */
+  #settleBy(leader: StoredRecord, frames: Buffer[] | null, follower: StoredRecord): Promise<boolean> {
+    const same = follower.document.cache?.digest === leader.document.cache?.digest;
+    const follows = same && follower.follows === leader.requestId;
+    return frames && follows ? this.answer(follower, frames, 'leader') : this.settle(follower);
   }
 
   /**
    * What a follower can be told now: nothing while its leader is under way.
    * @param stale it has waited so long that a leader without a record will not get one any more
+   * @returns whether it has changed
    */
-  async settle(follower: StoredRecord, stale = false): Promise<void> {
+  async settle(follower: StoredRecord, stale = false): Promise<boolean> {
     const place = placeOf(follower);
-    if (follower.status !== 'queued' || follower.follows === null || !place) return;
+    if (follower.status !== 'queued' || follower.follows === null || !place) return false;
     const { store } = this.#options;
     const [found] = await store.read([follower.follows]);
     // An id may have been given to other content by its user.
     const leader = found?.document.cache?.digest === place.ticket.digest ? found : null;
-    if (leader && !isTerminal(leader.status)) return;
+    if (leader && !isTerminal(leader.status)) return false;
     if (leader?.status === 'succeeded') {
       const frames = await completeFrames(leader, store);
       if (frames) return this.answer(follower, frames, 'leader');
     }
-    if (leader?.status === 'failed' || leader?.status === 'partial') {
-      await this.#runByItself(follower);
-      return;
-    }
-    await this.#lookAgain(follower, place, leader || stale ? follower.follows : undefined);
+    if (leader?.status === 'failed' || leader?.status === 'partial') return this.#runByItself(follower);
+    return this.#lookAgain(follower, place, leader || stale ? follower.follows : undefined);
   }
 
-  /** Gives a follower an answer, unless someone else has been quicker. */
-  async answer(follower: StoredRecord, frames: readonly Buffer[], by: 'cache' | 'leader'): Promise<void> {
+  /** Gives a follower an answer. False: someone else has been quicker. */
+  async answer(follower: StoredRecord, frames: readonly Buffer[], by: 'cache' | 'leader'): Promise<boolean> {
     const { store, metrics, life, clock } = this.#options;
-    if (!(await store.answer(follower, frames))) return;
+    if (!(await store.answer(follower, frames))) return false;
     const { document, requestId, acceptedAt } = follower;
     const { model, route, traceId } = document;
     metrics.requests.inc({ model, lane: route.lane, outcome: 'succeeded' });
     metrics.requestSeconds.observe({ model, lane: route.lane }, (clock.now() - acceptedAt) / 1000);
     if (life.enabled) life.answered({ trace_id: traceId, request_id: requestId, model, by });
+    return true;
   }
 
-  async #keep(record: StoredRecord, { model, ticket }: Place): Promise<void> {
-    const { cache, store, metrics } = this.#options;
-    const frames = await completeFrames(record, store);
-    if (!frames) return;
-    const { bytes, evicted } = await cache.keep(model, ticket, record.requestId, frames);
+  async #keep({ model, ticket, requestId }: Place, frames: readonly Buffer[]): Promise<void> {
+    const { cache, metrics } = this.#options;
+    const { bytes, evicted } = await cache.keep(model, ticket, requestId, frames);
     metrics.resultCacheBytes.set({ model }, bytes);
     if (evicted > 0) metrics.resultCacheEvictions.inc({ model }, evicted);
   }
 
   /** @param gone a leader that leads no longer */
-  async #lookAgain(follower: StoredRecord, place: Place, gone: string | undefined): Promise<void> {
+  async #lookAgain(follower: StoredRecord, place: Place, gone: string | undefined): Promise<boolean> {
     const { cache, store } = this.#options;
     const look: Look = await cache.look(place, gone);
     if (look.kind === 'hit') {
-      if (await store.follow(follower, look.from)) await this.answer(follower, look.frames, 'cache');
-      return;
+      return (await store.follow(follower, look.from)) && this.answer(follower, look.frames, 'cache');
     }
     if (look.kind === 'lead') {
+      const leads = await this.#runByItself(follower);
       // It has ended meanwhile: the next one leads.
-      if (!(await this.#runByItself(follower))) await cache.leave(place);
-      return;
+      if (!leads) await cache.leave(place);
+      return leads;
     }
-    if (look.leader === follower.follows || !(await store.follow(follower, look.leader))) return;
+    if (look.leader === follower.follows || !(await store.follow(follower, look.leader))) return false;
     await this.settle({ ...follower, follows: look.leader });
+    return true;
   }
 
   async #runByItself(follower: StoredRecord): Promise<boolean> {

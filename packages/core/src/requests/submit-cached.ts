@@ -45,11 +45,14 @@ export async function submitCached(
   const submitted = steps.accepted(follower);
   const record = recordOf(follower.acceptance);
   const { coalescing, onError } = deps;
+  const told =
+    look.kind === 'hit'
+      ? coalescing.answer(record, look.frames, 'cache')
+      : // Its leader may have ended before it was there to be told.
+        coalescing.settle(record);
   // It is accepted: should this fail, the sweeper does it.
-  if (look.kind === 'hit') await coalescing.answer(record, look.frames, 'cache').catch(onError);
-  // Its leader may have ended before it was there to be told.
-  else await coalescing.settle(record).catch(onError);
-  return (await asItIsNow(record.requestId, deps)) ?? submitted;
+  const changed = await told.catch((error: Error) => onError(error));
+  return (changed && (await asItIsNow(record.requestId, deps))) || submitted;
 }
 
 async function lead(

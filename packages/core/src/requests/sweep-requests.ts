@@ -125,8 +125,10 @@ export class Sweeper implements Service {
     if (record.status === 'queued' && this.#options.isTakenOut?.(record.document.model))
       return this.#endTakenOut(record);
     const { lostAfterMs = LOST_AFTER_MS, coalescing } = this.#options;
-    if (record.follows !== null && coalescing)
-      return coalescing.settle(record, now - record.acceptedAt >= LEADERLESS_AFTER_MS);
+    if (record.follows !== null && coalescing) {
+      await coalescing.settle(record, now - record.acceptedAt >= LEADERLESS_AFTER_MS);
+      return;
+    }
     if (now - record.acceptedAt >= lostAfterMs) await this.#rescueIfLost(record);
   }
 

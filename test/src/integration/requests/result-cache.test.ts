@@ -205,15 +205,21 @@ describe.each([1, 4])('identical requests that are under way, with %i shards', (
   });
 
   it('run once and are all answered', async () => {
-    const records = await Promise.all(Array.from({ length: 250 }, () => send()));
+    const records: RequestRecord[] = [];
+    for (let i = 0; i < 13; i++) {
+      records.push(...(await Promise.all(Array.from({ length: 10 }, () => send()))));
+    }
     expect(await jobs()).toBe(1);
-    expect([await counted('miss'), await counted('coalesced')]).toEqual([1, 249]);
+    expect([await counted('miss'), await counted('coalesced')]).toEqual([1, 129]);
     const leader = records.find(
       ({ notices }) => !notices.some((notice) => notice.includes('identical')),
     ) as RequestRecord;
     await answer(rig.store, leader.request_id, ['ok']);
-    await Promise.all(records.map(({ request_id }) => ended(request_id)));
-    const all = await Promise.all(records.map(({ request_id }) => rig.cases.get(request_id)));
+    const all: RequestRecord[] = [];
+    for (const { request_id } of records) {
+      await ended(request_id);
+      all.push(await rig.cases.get(request_id));
+    }
     expect(new Set(all.map((record) => record.status))).toEqual(new Set(['succeeded']));
     expect(new Set(all.map((record) => record.cached_from))).toEqual(new Set([undefined, leader.request_id]));
     expect(await rig.store.countOpen()).toBe(0);
