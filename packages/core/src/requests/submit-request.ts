@@ -80,21 +80,25 @@ export class RequestSubmitter {
   async submit(submission: Submission): Promise<Submitted> {
     const prepared = await this.prepare(submission);
     try {
-      return await this.#deps.guard.run(() => this.#store(prepared));
+      if (prepared.acceptance.document.cache) {
+        return await this.#deps.guard.run(() => this.storeCached(prepared));
+      }
+      if (prepared.supplied) return await this.#deps.guard.run(() => this.#acceptThenEnqueue(prepared));
+      await this.#deps.guard.run(() => this.#acceptAndEnqueue(prepared));
+      return this.accepted(prepared);
     } catch (error) {
       throw this.refused(prepared, error);
     }
   }
 
-  #store(prepared: Prepared): Promise<Submitted> {
-    const { document } = prepared.acceptance;
-    return document.cache ? this.storeCached(prepared) : this.#acceptAndEnqueue(prepared);
-  }
-
   /** Steps three and four of a request that may have the answer of another. */
   storeCached(prepared: Prepared): Promise<Submitted> {
     const steps: Steps = {
-      acceptAndEnqueue: (leader) => this.#acceptAndEnqueue(leader),
+      acceptAndEnqueue: async (leader) => {
+        if (leader.supplied) return this.#acceptThenEnqueue(leader);
+        await this.#acceptAndEnqueue(leader);
+        return this.accepted(leader);
+      },
       acceptOnly: (follower) => this.#acceptOnly(follower),
       accepted: (follower) => this.accepted(follower),
     };
@@ -143,23 +147,25 @@ export class RequestSubmitter {
     return { route, partition, notices: late === undefined ? NOTICES_NONE : [late] };
   }
 
-  /** Steps three and four. Of an id that nobody has seen yet both leave in the same tick, the record first. */
-  async #acceptAndEnqueue(prepared: Prepared): Promise<Submitted> {
-    const { acceptance, partition, supplied } = prepared;
+  /** Steps three and four of an id that nobody has seen yet: both leave in the same tick, the record first. */
+  async #acceptAndEnqueue({ acceptance, partition }: Prepared): Promise<void> {
     const { store, queues } = this.#deps;
-    const enqueue = () => queues.of(partition).add(ticketOf(recordOf(acceptance)));
-    if (!supplied) {
-      const [verdict] = await Promise.all([store.accept(acceptance), enqueue()]);
-      throwIfTaken(verdict === 'accepted' ? verdict : 'conflict', acceptance.requestId);
-      return this.accepted(prepared);
-    }
+    const [verdict] = await Promise.all([
+      store.accept(acceptance),
+      queues.of(partition).add(ticketOf(recordOf(acceptance))),
+    ]);
+    if (verdict !== 'accepted') throw conflict(acceptance.requestId);
+  }
+
+  /** The same for an id that may be known: whether there is a job to add turns out with the answer. */
+  async #acceptThenEnqueue(prepared: Prepared): Promise<Submitted> {
+    const { acceptance, partition } = prepared;
     const known = await this.#acceptOnly(prepared);
     if (known !== 'accepted') return known;
-    await enqueue();
+    await this.#deps.queues.of(partition).add(ticketOf(recordOf(acceptance)));
     return this.accepted(prepared);
   }
 
-  /** For an id that may be known: whether there is a job to add turns out with the answer. */
   async #acceptOnly({ acceptance }: Prepared): Promise<Submitted | 'accepted'> {
     const verdict = await this.#deps.store.accept(acceptance);
     throwIfTaken(verdict, acceptance.requestId);
