@@ -27,6 +27,7 @@ import { Rerouter } from '@remuda/core/requests/reroute-requests';
 import { Sweeper } from '@remuda/core/requests/sweep-requests';
 import { CacheStore } from '@remuda/core/store/cache-store';
 import { Keys } from '@remuda/core/store/keys';
+import { LetterStore } from '@remuda/core/store/letter-store';
 import { closeRedis, connectRedis, type Redis, waitUntilReady } from '@remuda/core/store/redis';
 import { RequestStore } from '@remuda/core/store/request-store';
 import type { Health, ItemError, WorkerHeartbeat } from '@remuda/schemas';
@@ -288,7 +289,8 @@ export class Worker implements Service {
 
   #newSweeper(): Sweeper {
     const isTakenOut = (model: string): boolean => !this.#deployments.of(model).registered;
-    return new Sweeper({ ...this.#repairDeps(), isTakenOut, coalescing: this.#newCoalescing() });
+    const letters = new LetterStore(this.#redis, this.#store.keys);
+    return new Sweeper({ ...this.#repairDeps(), isTakenOut, letters, coalescing: this.#newCoalescing() });
   }
 
   #newRerouter(): Rerouter {

@@ -128,12 +128,13 @@ function rowsOf(tensors: readonly RawTensor[], signature: ModelSignature): numbe
 }
 
 /**
- * Model and version as they were asked for: a repeated call must not become another request because one was added.
- * Inputs as what they hold, whichever form they came in: JSON, binary, an entry of a batch.
+ * Model and version as they were asked for: a repeated call must not become another request because one was added. With
+ * the tenant, so that nobody is answered with a request of somebody else, however alike the two are. Inputs as what they
+ * hold, whichever form they came in: JSON, binary, an entry of a batch.
  */
-function fingerprintOf({ model, options, hasItems, items }: Submission): string {
+function fingerprintOf({ model, options, hasItems, items, tenant }: Submission): string {
   const { version = null, parameters = null } = options;
-  const hash = createHash('sha256').update(canonicalJson([model, version, hasItems, parameters]));
+  const hash = createHash('sha256').update(canonicalJson([model, version, hasItems, parameters, tenant]));
   for (const { id, tensors } of items) hashItem(hash, id, tensors);
   return hash.digest('base64url');
 }

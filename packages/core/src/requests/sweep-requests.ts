@@ -17,6 +17,7 @@ import type { Metrics } from '../observability/metrics.js';
 import { type JobQueues, ticketOf } from '../queue/job-queue.js';
 import { queueName } from '../queue/partitions.js';
 import { MAX_RESCUES } from '../queue/retry-policy.js';
+import type { LetterStore } from '../store/letter-store.js';
 import type { Redis } from '../store/redis.js';
 import type { RequestStore } from '../store/request-store.js';
 import type { StoredRecord } from '../store/stored-record.js';
@@ -33,6 +34,7 @@ export interface SweeperOptions {
   isTakenOut?(model: string): boolean;
   /** Looks after requests that wait for the answer of another. */
   coalescing?: Pick<Coalescing, 'settle'>;
+  letters?: Pick<LetterStore, 'trim'>;
   onError(error: Error): void;
   clock?: Clock;
   /** Pause between two turns. */
@@ -87,6 +89,7 @@ export class Sweeper implements Service {
   /** One turn, unless another process of the fleet has the lease. */
   async turn(): Promise<void> {
     if (!(await this.#lease.hold())) return;
+    await this.#options.letters?.trim(this.#clock.now());
     for (const shard of this.#options.store.keys.allShards()) {
       const walk = this.#walks.get(shard) ?? { from: 0, page: PAGE, trimCursor: '0' };
       this.#walks.set(shard, walk);

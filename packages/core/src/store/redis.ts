@@ -110,8 +110,10 @@ const SCRIPTS = {
   acceptRequest: ['accept-request-N.lua'],
   withdrawRequest: ['ending.lua', 'withdraw-request-3.lua'],
   claimRequests: ['claim-requests-N.lua'],
-  writeOutcomes: ['ending.lua', 'write-outcomes-N.lua'],
-  endRequest: ['ending.lua', 'end-request-2.lua'],
+  writeOutcomes: ['ending.lua', 'letters.lua', 'write-outcomes-N.lua'],
+  endRequest: ['ending.lua', 'letters.lua', 'end-request-2.lua'],
+  dropLetters: ['letters.lua', 'drop-letters-1.lua'],
+  trimLetters: ['letters.lua', 'trim-letters-1.lua'],
   countRescue: ['count-rescue-1.lua'],
   rerouteRequest: ['reroute-request-1.lua'],
   saveDeployment: ['save-deployment-3.lua'],
@@ -125,6 +127,8 @@ const SCRIPTS = {
   leaveCache: ['leave-cache-1.lua'],
   answerRequest: ['ending.lua', 'answer-request-2.lua'],
   followRequest: ['follow-request-1.lua'],
+  saveAccess: ['save-access-1.lua'],
+  countCall: ['count-call-1.lua'],
   finishAftermath: ['ending.lua', 'finish-aftermath-2.lua'],
 } as const;
 export type ScriptName = keyof typeof SCRIPTS;
