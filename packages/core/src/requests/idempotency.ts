@@ -116,12 +116,12 @@ export class CallOnce {
   async accepted(answer: KeptAnswer, requestIds: readonly string[]): Promise<void> {
     const { store, guard, keyHash, token, onError } = this.#options;
     try {
-      await guard.run(() => store.answered(keyHash, token, answer));
+      const kept = await guard.run(() => store.answered(keyHash, token, answer));
+      // Until an answer is kept the ids must be known to whoever goes on with the call.
+      if (kept && requestIds.length > 0) store.forgetIds(requestIds).catch(onError);
     } catch (error) {
       onError(error as Error);
-      return;
     }
-    if (requestIds.length > 0) store.forgetIds(requestIds).catch(onError);
   }
 
   /**

@@ -62,11 +62,12 @@ export class OnceStore {
     return { kind: kind as 'first' | 'again', seed: value as string };
   }
 
-  async answered(keyHash: string, token: string, { status, headers, body }: KeptAnswer): Promise<void> {
+  /** False: another call has taken over, and its answer will count. */
+  async answered(keyHash: string, token: string, { status, headers, body }: KeptAnswer): Promise<boolean> {
     const packed = body.length >= PACKED_FROM_BYTES;
     const bytes = packed ? await pack(body) : Buffer.from(body);
     const args = [token, 'answered', status, JSON.stringify(headers), bytes, packed ? '1' : ''];
-    await callScript(this.#redis, 'settleOnce', [this.#keys.once(keyHash)], args);
+    return (await callScript(this.#redis, 'settleOnce', [this.#keys.once(keyHash)], args)) === 1;
   }
 
   /** @param what let_go: the next call goes on with the same ids. forget: nothing has come of the call. */
