@@ -73,11 +73,16 @@ export function inferenceRequestRoutes(app: App, deps: ServerDeps): void {
     const body = await parseRequestBody(request, deps.maxBodyBytes);
     const context = { model: request.params.model, lane: 'interactive' as const, path: [] };
     const { traceId, caller } = request;
+    const { webhookAllowed } = deps;
     const record = await once(request, reply, deps, {
       content: () => body.content(),
       make: async (call) => {
         const reserved = call?.reserve(0);
-        const submission = await toSubmission(body, { ...context, traceId, caller, reserved }, deps.useCases);
+        const submission = await toSubmission(
+          body,
+          { ...context, traceId, caller, reserved, webhookAllowed },
+          deps.useCases,
+        );
         return accepted((await deps.useCases.submit(submission)).record);
       },
     });

@@ -72,9 +72,7 @@ export function requestBatchRoutes(app: App, deps: ServerDeps): void {
       content: () => jsonContent(body),
       make: async (call) => {
         const submissions = await Promise.all(
-          requests.map((entry, index) =>
-            submissionOrError(entry, index, { lane, request, call }, deps.useCases),
-          ),
+          requests.map((entry, index) => submissionOrError(entry, index, { lane, request, call }, deps)),
         );
         const outcomes = await submitGood(submissions, deps.useCases);
         throwIfStoreIsAway(outcomes);
@@ -103,7 +101,7 @@ async function submissionOrError(
   entry: unknown,
   index: number,
   { lane, request, call }: { lane: Lane; request: FastifyRequest; call: CallOnce | undefined },
-  useCases: Pick<RequestUseCases, 'resolve'>,
+  { useCases, webhookAllowed }: Pick<ServerDeps, 'useCases' | 'webhookAllowed'>,
 ): Promise<Submission | Error> {
   try {
     const path = ['requests', index];
@@ -111,7 +109,8 @@ async function submissionOrError(
     // Without a trace of the caller's each request gets one of its own, so that each has its own way in the log.
     const { traceId, traceGiven, caller } = request;
     const reserved = call?.reserve(index);
-    const context = { model, lane, traceId: traceGiven ? traceId : newTraceId(), caller, reserved, path };
+    const trace = traceGiven ? traceId : newTraceId();
+    const context = { model, lane, traceId: trace, caller, reserved, webhookAllowed, path };
     return await toSubmission(parseJsonRequest(rest, path), context, useCases);
   } catch (error) {
     return error as Error;

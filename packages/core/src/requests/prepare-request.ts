@@ -10,12 +10,13 @@ import {
   type RequestMetadata,
   type ResultCacheRule,
   type Route,
+  type WebhookOption,
 } from '@remuda/schemas';
 import { compatibilityKey } from '../batching/compatibility.js';
 import { canonicalJson } from '../canonical-json.js';
 import { newNonce, newRequestId } from '../ids.js';
 import { type Acceptance, INLINE_PAYLOAD_BYTES } from '../store/request-store.js';
-import type { RequestDocument, UnitRun } from '../store/stored-record.js';
+import type { RequestDocument, RequestWebhook, UnitRun } from '../store/stored-record.js';
 import { cacheTicket } from './cache-ticket.js';
 import { hashItem } from './content-hash.js';
 import type { Submission, SubmittedItem } from './submission.js';
@@ -29,6 +30,8 @@ export interface Preparation {
   resultCache?: ResultCacheRule | undefined;
   /** Where the request asks for none. */
   defaultResultTtlS: number;
+  /** Something is to be done when it has ended, for its webhook or for an endpoint of its tenant, say. */
+  after: boolean;
   /** Unix milliseconds. */
   now: number;
 }
@@ -36,7 +39,7 @@ export interface Preparation {
 const DEFAULT_METADATA: RequestMetadata = { priority: 5 };
 
 export function prepareRequest(preparation: Preparation): Acceptance {
-  const { submission, defaultResultTtlS, now } = preparation;
+  const { submission, defaultResultTtlS, after, now } = preparation;
   const { items, options, reserved } = submission;
   const metadata = options.metadata ?? DEFAULT_METADATA;
   const supplied = options.request_id;
@@ -51,7 +54,7 @@ export function prepareRequest(preparation: Preparation): Acceptance {
     acceptedAt: now,
     deadline: earliest(now, metadata.timeout_ms, metadata.start_by),
     finishDeadline: earliest(now, metadata.finish_timeout_ms, metadata.finish_by),
-    after: false,
+    after,
     ...(reserved && { onceMs: reserved.onceMs }),
     resultTtlMs: (metadata.result_ttl_s ?? defaultResultTtlS) * 1000,
     document: documentOf(preparation, metadata, payloads),
@@ -94,10 +97,16 @@ function documentOf(
     metadata,
     route,
     traceId,
+    ...(options.webhook === undefined ? {} : { webhook: webhookOf(options.webhook) }),
     inline: payloads.length === 1 && (only as Buffer).length <= INLINE_PAYLOAD_BYTES,
     notices,
     ...(cache && { cache }),
   };
+}
+
+function webhookOf(option: WebhookOption): RequestWebhook {
+  if (typeof option === 'string') return { url: option, payload: 'full' };
+  return { ...option, payload: option.payload ?? 'full' };
 }
 
 /** Neighbours of equal rows and equal key are one run: a thousand like items are one entry of the job. */
