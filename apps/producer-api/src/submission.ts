@@ -46,5 +46,6 @@ export async function toSubmission(
     keyId: caller.keyId,
     ...(reserved && { reserved }),
     traceId,
+    path,
   };
 }

@@ -20,6 +20,9 @@ export interface SubmitOptions extends ApiOptions {
   timeoutMs?: number;
   /** Sent again with the same content it makes nothing new. */
   idempotencyKey?: string;
+  startBy?: string;
+  finishTimeout?: number;
+  finishBy?: string;
 }
 
 /** @param source "-": the request stands on standard input */

@@ -46,6 +46,8 @@ export interface Submission {
   /** The id that was set aside for it, where the call has an Idempotency-Key. */
   reserved?: ReservedId;
   traceId: string;
+  /** Where it stands in the body, for what is found out later; default: it is the body. */
+  path?: readonly PropertyKey[];
 }
 
 /** A result whose outputs are still raw, so that the edge can choose between JSON and binary. */

@@ -18,4 +18,5 @@ redis.call('DEL', rec)
 redis.call('DEL', ARGV[3] .. ':once:' .. ARGV[1])
 redis.call('ZREM', KEYS[2], ARGV[1])
 redis.call('ZREM', KEYS[3], ARGV[1])
+redis.call('ZREM', ARGV[3] .. ':due', ARGV[1])
 return 1
