@@ -20,10 +20,13 @@ import type { Logger } from '@remuda/core/observability/logger';
 import { createMetrics, type Metrics } from '@remuda/core/observability/metrics';
 import { sparseErrors } from '@remuda/core/observability/sparse-log';
 import { JobQueues } from '@remuda/core/queue/job-queue';
+import { queueName } from '@remuda/core/queue/partitions';
 import { afterEnd } from '@remuda/core/requests/after-end';
 import { Aftermath } from '@remuda/core/requests/aftermath';
+import { Coalescing } from '@remuda/core/requests/coalescing';
 import { Rerouter } from '@remuda/core/requests/reroute-requests';
 import { Sweeper } from '@remuda/core/requests/sweep-requests';
+import { CacheStore } from '@remuda/core/store/cache-store';
 import { Keys } from '@remuda/core/store/keys';
 import { LetterStore } from '@remuda/core/store/letter-store';
 import { closeRedis, connectRedis, type Redis, waitUntilReady } from '@remuda/core/store/redis';
@@ -317,7 +320,7 @@ export class Worker implements Service {
   #newSweeper(): Sweeper {
     const isTakenOut = (model: string): boolean => !this.#deployments.of(model).registered;
     const letters = new LetterStore(this.#redis, this.#store.keys);
-    return new Sweeper({ ...this.#repairDeps(), isTakenOut, letters });
+    return new Sweeper({ ...this.#repairDeps(), isTakenOut, letters, coalescing: this.#newCoalescing() });
   }
 
   #newRerouter(): Rerouter {
@@ -327,8 +330,22 @@ export class Worker implements Service {
   #newAftermath(): Aftermath {
     return new Aftermath({
       ...{ redis: this.#redis, subscriber: this.#subscriber, store: this.#store, clock: this.#clock },
-      handlers: afterEnd({ store: this.#store, outbox: this.#webhooks.outbox }),
+      handlers: afterEnd({
+        ...{ store: this.#store, outbox: this.#webhooks.outbox, coalescing: this.#newCoalescing() },
+      }),
       onError: (error) => this.#redisError(error),
+    });
+  }
+
+  #newCoalescing(): Coalescing {
+    const { keys } = this.#store;
+    return new Coalescing({
+      ...this.#repairDeps(),
+      cache: new CacheStore(this.#redis, keys),
+      ring: (partition) => {
+        const sent = this.#redis.publish(keys.doorbell(), queueName(partition));
+        sent.catch((error: Error) => this.#redisError(error));
+      },
     });
   }
 

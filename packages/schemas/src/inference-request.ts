@@ -246,6 +246,10 @@ export const RequestRecord = z
     notices: z
       .array(z.string())
       .describe('What is worth knowing, such as that no live worker serves the model.'),
+    cached_from: z
+      .string()
+      .optional()
+      .describe('The identical request whose answer it got, from the result cache or while both waited.'),
     urls: z.strictObject({ self: z.string(), result: z.string(), cancel: z.string() }),
   })
   .meta({ id: 'RequestRecord' });

@@ -42,12 +42,12 @@ export async function checkDeadlines(
   question: DeadlineQuestion,
   deps: DeadlineDeps,
 ): Promise<string | undefined> {
-  const { options, path } = question.submission;
-  const { metadata, request_id } = options;
+  const { options, path, reserved } = question.submission;
+  const { metadata, request_id: id = reserved?.requestId } = options;
   if (!metadata || !hasDeadline(metadata)) return undefined;
   const now = deps.now();
   const refusal = pastDeadline(metadata, now, path) ?? (await hopeless(question, metadata, now, deps));
-  if (refusal && !(request_id !== undefined && (await deps.isKnown(request_id)))) throw refusal;
+  if (refusal && !(id !== undefined && (await deps.isKnown(id)))) throw refusal;
   return lateNotice(predict(question.route), deadlinesOf(metadata, now), now);
 }
 

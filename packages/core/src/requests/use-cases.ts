@@ -20,8 +20,11 @@ import type { LifeLog } from '../observability/events.js';
 import type { Logger } from '../observability/logger.js';
 import type { Metrics } from '../observability/metrics.js';
 import { JobQueues } from '../queue/job-queue.js';
+import type { Partition } from '../queue/partitions.js';
+import { CacheStore } from '../store/cache-store.js';
 import type { Keys } from '../store/keys.js';
 import { LetterStore } from '../store/letter-store.js';
+import { OnceStore } from '../store/once-store.js';
 import type { Redis } from '../store/redis.js';
 import { RequestStore } from '../store/request-store.js';
 import { EndpointView } from '../webhooks/endpoint-view.js';
@@ -32,11 +35,13 @@ import { afterEnd } from './after-end.js';
 import { Aftermath } from './aftermath.js';
 import { cancelRequest } from './cancel-request.js';
 import { Catalogue, type CatalogueOptions } from './catalogue.js';
+import { Coalescing } from './coalescing.js';
 import { DeadLetters } from './dead-letters.js';
 import { describeModel, describeModels } from './describe-models.js';
 import { Doorbell } from './doorbell.js';
 import { expireRequest } from './expire-due.js';
 import { type GetDeps, getRequest } from './get-request.js';
+import { Idempotency } from './idempotency.js';
 import { listRequests } from './list-requests.js';
 import { presentRequest } from './present-request.js';
 import { queueOutlook, withOutlook } from './queue-outlook.js';
@@ -68,6 +73,8 @@ export interface RequestUseCaseDeps {
   replicas?: { confirm(): Promise<void> };
   /** Rows of head start that one level of priority gives. Default: PRIORITY_STEP_ROWS. */
   priorityStepRows?: number;
+  /** How long an idempotency key is remembered, in seconds. Default a day. */
+  idempotencyTtlS?: number;
   /** Whether a request that cannot be expected to meet its deadline is refused. Default true. */
   refuseHopeless?: boolean;
   clock?: Clock;
@@ -95,6 +102,8 @@ export type RequestUseCaseService = RequestUseCases &
     /** What was given up. */
     readonly deadLetters: DeadLetters;
     readonly letters: LetterStore;
+    /** For the sweeper. */
+    readonly coalescing: Coalescing;
   };
 
 export function createRequestUseCases(deps: RequestUseCaseDeps): RequestUseCaseService {
@@ -133,6 +142,7 @@ export function createRequestUseCases(deps: RequestUseCaseDeps): RequestUseCaseS
     deployments,
     deadLetters: parts.deadLetters,
     letters: parts.letters,
+    coalescing: parts.coalescing,
     admin: new ModelAdmin({
       catalogue,
       deployments,
@@ -149,6 +159,7 @@ export function createRequestUseCases(deps: RequestUseCaseDeps): RequestUseCaseS
     signatureOf: async (model, version) => (await resolver.resolve({ model, version })).signature,
     submit: (submission) => submitter.submit(submission),
     submitMany: (submissions) => submitMany(submissions, { submitter, store, queues, guard }),
+    beginOnce: (call) => parts.idempotency.begin(call),
     async get(requestId, sight) {
       const record = await read(requestId, sight);
       const outlook = await guard.run(() => queueOutlook(record, parts.outlook));
@@ -171,7 +182,7 @@ export function createRequestUseCases(deps: RequestUseCaseDeps): RequestUseCaseS
 
 function partsOf(deps: RequestUseCaseDeps) {
   const { redis, subscriber, keys, repository, logger, life, metrics, clock = systemClock, inspect } = deps;
-  const { resultTtlS = 3600, maxQueueDepth = 50_000 } = deps;
+  const { resultTtlS = 3600, maxQueueDepth = 50_000, idempotencyTtlS = 24 * 3600 } = deps;
   const onError = (err: Error): void =>
     logger.warn({ err }, 'background work of the API failed; it is tried again');
   const store = new RequestStore(redis, keys);
@@ -181,6 +192,10 @@ function partsOf(deps: RequestUseCaseDeps) {
     ...(deps.priorityStepRows === undefined ? {} : { priorityStepRows: deps.priorityStepRows }),
   });
   const guard = new StoreGuard(redis, metrics);
+  const idempotency = new Idempotency({
+    ...{ store: new OnceStore(redis, keys), guard, metrics, onError },
+    ttlMs: idempotencyTtlS * 1000,
+  });
   const fleet = new FleetView({ redis, keys, onError, clock });
   const deployments = new DeploymentView({
     ...{ redis, subscriber, keys, onError, clock },
@@ -203,6 +218,9 @@ function partsOf(deps: RequestUseCaseDeps) {
       if (!resolver.isReady(partition.model, version, partition.deviceClass)) doorbell.ring(partition);
     },
   });
+  const cache = new CacheStore(redis, keys);
+  const ring = (partition: Partition): void => doorbell.ring(partition);
+  const coalescing = new Coalescing({ store, cache, queues, metrics, life, clock, ring });
   const webhooks = webhookParts({ redis, keys, clock, life, onError });
   const endpointView = new EndpointView({
     ...{ redis, subscriber, keys, clock, onError },
@@ -213,6 +231,7 @@ function partsOf(deps: RequestUseCaseDeps) {
     replicas: deps.replicas,
     lost: new LostAcceptances({ redis, keys, clock, logger, metrics }),
     endpoints: endpointView,
+    cached: { store, cache, coalescing, metrics, onError },
     shadows,
     store,
     queues,
@@ -235,7 +254,7 @@ function partsOf(deps: RequestUseCaseDeps) {
   };
   const read = (requestId: string, sight: Sight) => getRequest(requestId, reading, sight);
   const waiters = new RequestWaiters({ subscriber, keys, read, metrics, clock, onError });
-  const handlers = afterEnd({ store, outbox: webhooks.outbox });
+  const handlers = afterEnd({ store, outbox: webhooks.outbox, coalescing });
   const aftermath = new Aftermath({ redis, subscriber, store, handlers, onError, clock });
   const letters = new LetterStore(redis, keys);
   const deadLetters = new DeadLetters({
@@ -258,6 +277,8 @@ function partsOf(deps: RequestUseCaseDeps) {
     reading,
     outlook,
     aftermath,
+    idempotency,
+    coalescing,
     webhooks,
     endpointView,
     letters,
