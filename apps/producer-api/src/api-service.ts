@@ -57,7 +57,7 @@ export class ApiService implements Service {
       life,
       metrics,
       resultTtlS: config.resultTtlS,
-      maxQueueDepth: config.maxQueueDepth,
+      limits: config.limits,
       clock,
     });
     keepQueueGauges(metrics, this.#useCases, this.#useCases.queues);

@@ -8,8 +8,10 @@ import { sendRecord, sendWhenEnded } from '../answers.js';
 import { parseRequestBody } from '../bodies/content-types.js';
 import { ImageQuery } from '../bodies/image-body.js';
 import type { App, ServerDeps } from '../deps.js';
+import { refuseWhereFull } from '../early-refusal.js';
 import { readPreferences, resultFormat } from '../negotiation.js';
 import { binary, json, problems } from '../openapi.js';
+import { addRateLimitFields } from '../rate-limit-fields.js';
 import { toSubmission } from '../submission.js';
 
 const SCHEMA = {
@@ -63,7 +65,8 @@ const HEADERS = z.object({
 
 export function inferenceRequestRoutes(app: App, deps: ServerDeps): void {
   const config = { submits: true, bodies: BODIES, headers: HEADERS };
-  app.post('/v1/models/:model/requests', { schema: SCHEMA, config }, async (request, reply) => {
+  const onRequest = refuseWhereFull(deps, 'interactive');
+  app.post('/v1/models/:model/requests', { schema: SCHEMA, config, onRequest }, async (request, reply) => {
     const { waitMs, applied } = readPreferences(request.headers.prefer);
     const format = resultFormat(request.headers.accept);
     const body = await parseRequestBody(request, deps.maxBodyBytes);
@@ -78,7 +81,8 @@ export function inferenceRequestRoutes(app: App, deps: ServerDeps): void {
       },
       deps.useCases,
     );
-    const { record } = await deps.useCases.submit(submission);
+    const { record, quotas } = await deps.useCases.submit(submission);
+    addRateLimitFields(reply, quotas);
     reply.header('location', record.urls.self);
     if (applied) reply.header('preference-applied', applied);
     if (waitMs > 0) return sendWhenEnded(reply, record, waitMs, format, deps);

@@ -22,6 +22,7 @@ import * as z from 'zod';
 import { jsonBody } from '../bodies/content-types.js';
 import { parseJsonRequest } from '../bodies/json-body.js';
 import type { App, ServerDeps } from '../deps.js';
+import { refuseWhereFull } from '../early-refusal.js';
 import { toProblem } from '../errors.js';
 import { json, problems } from '../openapi.js';
 import { tellRefusal } from '../refusals.js';
@@ -54,13 +55,14 @@ const SCHEMA = {
   summary: 'Send many requests in one call',
   response: {
     200: json('An answer for each request.', BatchAnswer),
-    ...problems(400, 413, 415, 422, 503),
+    ...problems(400, 413, 415, 422, 429, 503),
   },
 };
 
 export function requestBatchRoutes(app: App, deps: ServerDeps): void {
   const config = { submits: true, bodies: { 'application/json': DocumentedBatch } };
-  app.post('/v1/requests::batch', { schema: SCHEMA, config }, async (request, reply) => {
+  const onRequest = refuseWhereFull(deps);
+  app.post('/v1/requests::batch', { schema: SCHEMA, config, onRequest }, async (request, reply) => {
     const { lane, requests } = parseBatch(jsonBody(request));
     const submissions = await Promise.all(
       requests.map((entry, index) => submissionOrError(entry, index, lane, request, deps.useCases)),

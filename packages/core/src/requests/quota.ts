@@ -4,8 +4,8 @@
  * writes them as RateLimit fields (apps/producer-api/src/rate-limit-fields.ts).
  */
 
-/** requests, concurrent-requests and content-bytes are those of the draft; rows are our own. */
-export type QuotaUnit = 'requests' | 'concurrent-requests' | 'content-bytes' | 'rows';
+/** requests, concurrent-requests and content-bytes are those of the draft; rows and seconds (of wait) are our own. */
+export type QuotaUnit = 'requests' | 'concurrent-requests' | 'content-bytes' | 'rows' | 'seconds';
 
 export interface Quota {
   /** Lower-case letters, digits and "-": names the policy in the fields and in `violated-policies`. */

@@ -6,7 +6,7 @@
  *
  * Next: store/request-store.ts, then queue/job-queue.ts; many at once: submit-many.ts.
  */
-import type { DeviceClass, ModelSignature, RequestRecord, Route } from '@remuda/schemas';
+import type { DeviceClass, ModelSignature, Route } from '@remuda/schemas';
 import { isTerminal } from '@remuda/schemas';
 import { RemudaError } from '../errors.js';
 import type { FleetView } from '../fleet/fleet-view.js';
@@ -16,24 +16,18 @@ import type { LifeLog } from '../observability/events.js';
 import type { Metrics } from '../observability/metrics.js';
 import { type JobQueues, ticketOf } from '../queue/job-queue.js';
 import { type Partition, queueName } from '../queue/partitions.js';
-import type { Acceptance, RequestStore } from '../store/request-store.js';
+import type { Acceptance, AcceptVerdict, RequestStore } from '../store/request-store.js';
 import type { StoredRecord } from '../store/stored-record.js';
-import type { Admission } from './admission.js';
+import type { Admission, Admitted } from './admission.js';
 import type { Doorbell } from './doorbell.js';
 import { prepareRequest } from './prepare-request.js';
 import { presentRequest, recordOf } from './present-request.js';
 import { lateNotice, resolveRoute } from './resolve-route.js';
 import type { RowMeans } from './row-means.js';
 import type { StoreGuard } from './store-guard.js';
-import type { Submission } from './submission.js';
+import type { Submission, SubmitAnswer } from './submission.js';
 import { rowsOf } from './validate-inputs.js';
 import type { Withdrawals } from './withdrawals.js';
-
-export interface Submitted {
-  record: RequestRecord;
-  /** The same request_id with the same content had been accepted before. */
-  known: boolean;
-}
 
 export interface SubmitDeps {
   store: RequestStore;
@@ -60,6 +54,7 @@ export interface Prepared {
   traceId: string;
   /** The user gave the id, so it may be known. */
   supplied: boolean;
+  admitted: Admitted;
 }
 
 const NOTICES_NONE: string[] = [];
@@ -74,7 +69,7 @@ export class RequestSubmitter {
   }
 
   /** @throws RemudaError; then nothing was accepted */
-  async submit(submission: Submission): Promise<Submitted> {
+  async submit(submission: Submission): Promise<SubmitAnswer> {
     const prepared = await this.prepare(submission);
     try {
       if (prepared.supplied) return await this.#deps.guard.run(() => this.#acceptThenEnqueue(prepared));
@@ -92,24 +87,40 @@ export class RequestSubmitter {
     const { signature } = target;
     if (!guard.ready) await guard.run(async () => {});
     if (fleet.liveClasses(signature.model, signature.version).size === 0) await fleet.catchUp();
-    const { route, partition, notices } = this.#resolveRoute(submission, signature);
-    await admission.admit(partition);
-    const acceptance = prepareRequest({
-      submission,
-      signature,
-      route: withTarget(route, target),
-      notices: target.notices.length > 0 ? [...target.notices, ...notices] : notices,
-      defaultResultTtlS: resultTtlS,
-      now: clock.now(),
-    });
-    const supplied = submission.options.request_id !== undefined;
-    return { acceptance, partition, traceId: submission.traceId, supplied };
+    const { route, partition, notices, rows } = this.#resolveRoute(submission, signature);
+    const { model: asked, tenant } = submission;
+    const admitted = await admission.admit({ partition, tenant, asked, rows, bytes: bytesOf(submission) });
+    try {
+      const acceptance = prepareRequest({
+        submission,
+        signature,
+        route: withTarget(route, target),
+        notices: target.notices.length > 0 ? [...target.notices, ...notices] : notices,
+        defaultResultTtlS: resultTtlS,
+        now: clock.now(),
+      });
+      const supplied = submission.options.request_id !== undefined;
+      return { acceptance, partition, traceId: submission.traceId, supplied, admitted };
+    } catch (error) {
+      admission.leave(admitted);
+      throw error;
+    }
+  }
+
+  /** Step three: the record, with what it counts as. */
+  async accept({ acceptance, admitted }: Prepared): Promise<AcceptVerdict> {
+    const { store, admission } = this.#deps;
+    try {
+      return await store.accept(acceptance, (shard, texts) => admission.leave(admitted, shard, texts));
+    } finally {
+      admission.leave(admitted);
+    }
   }
 
   #resolveRoute(
     { options, lane, items }: Submission,
     signature: ModelSignature,
-  ): { route: Route; partition: Partition; notices: string[] } {
+  ): { route: Route; partition: Partition; notices: string[]; rows: number } {
     const { fleet, admission, rowMeans, clock } = this.#deps;
     const { model, affinity, version } = signature;
     const rows = items.reduce((sum, { tensors }) => sum + rowsOf(tensors, signature), 0);
@@ -119,26 +130,27 @@ export class RequestSubmitter {
     const deviceClass = route.device_class as DeviceClass;
     const partition = { model, deviceClass, lane };
     if (!fleet.liveClasses(model, version).has(deviceClass))
-      return { route, partition, notices: [NO_WORKER] };
+      return { route, partition, rows, notices: [NO_WORKER] };
     const late = lateNotice(route, options.metadata?.timeout_ms);
-    return { route, partition, notices: late === undefined ? NOTICES_NONE : [late] };
+    return { route, partition, rows, notices: late === undefined ? NOTICES_NONE : [late] };
   }
 
   /** Steps three and four of an id that nobody has seen yet: both leave in the same tick, the record first. */
-  async #acceptAndEnqueue({ acceptance, partition }: Prepared): Promise<void> {
-    const { store, queues } = this.#deps;
+  async #acceptAndEnqueue(prepared: Prepared): Promise<void> {
+    const { acceptance, partition } = prepared;
+    const { queues } = this.#deps;
     const [verdict] = await Promise.all([
-      store.accept(acceptance),
+      this.accept(prepared),
       queues.of(partition).add(ticketOf(recordOf(acceptance))),
     ]);
     if (verdict !== 'accepted') throw conflict(acceptance.requestId);
   }
 
   /** The same for a user's own id: whether there is a job to add turns out with the answer. */
-  async #acceptThenEnqueue(prepared: Prepared): Promise<Submitted> {
+  async #acceptThenEnqueue(prepared: Prepared): Promise<SubmitAnswer> {
     const { acceptance, partition } = prepared;
-    const { store, queues } = this.#deps;
-    const verdict = await store.accept(acceptance);
+    const { queues } = this.#deps;
+    const verdict = await this.accept(prepared);
     if (verdict === 'conflict') throw conflict(acceptance.requestId);
     if (verdict === 'known') return this.known(acceptance.requestId);
     await queues.of(partition).add(ticketOf(recordOf(acceptance)));
@@ -146,7 +158,7 @@ export class RequestSubmitter {
   }
 
   /** Answers with what is there, and makes sure of its job: an earlier call may have died between the two. */
-  async known(requestId: string): Promise<Submitted> {
+  async known(requestId: string): Promise<SubmitAnswer> {
     const { store, queues, clock } = this.#deps;
     const [record] = await store.read([requestId]);
     // Its time was up between the two answers of Redis.
@@ -156,12 +168,12 @@ export class RequestSubmitter {
       await queues.of(partition).add(ticketOf(record));
       this.#wake(partition, record.document.version);
     }
-    return { record: presentRequest(record, clock.now()), known: true };
+    return { record: presentRequest(record, clock.now()), known: true, quotas: [] };
   }
 
   /** Tells log, metrics and, where it sleeps, the fleet of an acceptance, and presents it. */
-  accepted(prepared: Prepared): Submitted {
-    const { metrics, life, clock } = this.#deps;
+  accepted(prepared: Prepared): SubmitAnswer {
+    const { metrics, life, clock, admission } = this.#deps;
     const { acceptance, partition } = prepared;
     this.#wake(partition, acceptance.document.version);
     const { model, deviceClass: device_class, lane } = partition;
@@ -169,7 +181,8 @@ export class RequestSubmitter {
     for (const payload of acceptance.payloads) metrics.payloadBytes.observe({ model }, payload.length);
     if (life.enabled) this.#logAcceptance(prepared);
     this.#deps.shadows?.offer(acceptance);
-    return { record: presentRequest(recordOf(acceptance), clock.now()), known: false };
+    const quotas = admission.quotas(partition, acceptance.document.tenant);
+    return { record: presentRequest(recordOf(acceptance), clock.now()), known: false, quotas };
   }
 
   /** Workers have no consumer on the queue of a model that they have not loaded. */
@@ -190,8 +203,9 @@ export class RequestSubmitter {
   }
 
   /** Makes sure that nothing stays of a request that is refused now. Returns what to throw. */
-  refused({ acceptance, partition }: Prepared, error: unknown): RemudaError {
-    const { guard, withdrawals } = this.#deps;
+  refused({ acceptance, partition, admitted }: Prepared, error: unknown): RemudaError {
+    const { guard, withdrawals, admission } = this.#deps;
+    admission.leave(admitted);
     const explained = guard.explain(error);
     if (explained.code !== 'request_id_conflict') {
       withdrawals.add({ requestId: acceptance.requestId, nonce: acceptance.nonce, partition });
@@ -203,6 +217,16 @@ export class RequestSubmitter {
 /** What of a request decides where it goes. */
 export function askOf({ model, options }: Pick<Submission, 'model' | 'options'>): ModelAsk {
   return { model, version: options.version, stickyKey: options.metadata?.sticky_key };
+}
+
+/** Of its inputs, about as they will be stored. */
+function bytesOf({ items }: Submission): number {
+  let bytes = 0;
+  for (const { tensors, frame } of items) {
+    if (frame) bytes += frame.length;
+    else for (const tensor of tensors) bytes += tensor.bytes.byteLength;
+  }
+  return bytes;
 }
 
 function withTarget(route: Route, { versionReason, fallbackFor }: Target): Route {

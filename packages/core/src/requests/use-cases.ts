@@ -2,6 +2,7 @@
  * The use cases of a request as one bundle: what the API calls. Puts the parts together and owns their lives; each
  * use case itself stands in a file of its own beside this one.
  */
+import type { ClassFacts } from '../fleet/class-index.js';
 import { FleetView } from '../fleet/fleet-view.js';
 import { type Clock, systemClock } from '../lifecycle/clock.js';
 import { type Service, ServiceGroup } from '../lifecycle/service.js';
@@ -23,6 +24,7 @@ import { Admission } from './admission.js';
 import { afterEnd } from './after-end.js';
 import { Aftermath } from './aftermath.js';
 import { cancelRequest } from './cancel-request.js';
+import type { QueueLimits, TenantLimits } from './capacity-limits.js';
 import { Catalogue, type CatalogueOptions } from './catalogue.js';
 import { describeModel, describeModels } from './describe-models.js';
 import { Doorbell } from './doorbell.js';
@@ -52,8 +54,10 @@ export interface RequestUseCaseDeps {
   metrics: Metrics;
   /** How long results are kept where the request does not say, in seconds. Default 3600. */
   resultTtlS?: number;
-  /** Most jobs that may wait in one partition. Default 50,000: at 1-2 KB each that is 100 MB of Redis. */
-  maxQueueDepth?: number;
+  /** Of each queue; default 50,000 requests (at 1-2 KB each 100 MB of Redis) and nothing else. */
+  limits?: Partial<QueueLimits>;
+  /** What a tenant may have that has not ended; default: as much as it likes. */
+  limitsOf?(tenant: string): TenantLimits;
   clock?: Clock;
   inspect?: CatalogueOptions['inspect'];
   /** For splits: from 0 to below 1. */
@@ -71,6 +75,8 @@ export type RequestUseCaseService = RequestUseCases &
     /** For what else looks at queues or the fleet, such as gauges. */
     readonly queues: JobQueues;
     readonly store: RequestStore;
+    /** The door, for what shows how full it is. */
+    readonly admission: Admission;
     readonly fleetView: FleetView;
     /** The desired states of models, and edits of them. */
     readonly deployments: DeploymentView;
@@ -107,6 +113,7 @@ export function createRequestUseCases(deps: RequestUseCaseDeps): RequestUseCaseS
     },
     queues,
     store,
+    admission,
     fleetView: fleet,
     deployments,
     admin: new ModelAdmin({
@@ -122,7 +129,8 @@ export function createRequestUseCases(deps: RequestUseCaseDeps): RequestUseCaseS
     resolve: (ask) => resolver.resolve(ask),
     signatureOf: async (model, version) => (await resolver.resolve({ model, version })).signature,
     submit: (submission) => submitter.submit(submission),
-    submitMany: (submissions) => submitMany(submissions, { submitter, store, queues, guard }),
+    submitMany: (submissions) => submitMany(submissions, { submitter, queues, guard }),
+    refusal: (model, lane, tenant) => admission.refusal(model, lane, tenant),
     async get(requestId) {
       const record = await read(requestId);
       const outlook = await guard.run(() => queueOutlook(record, parts.outlook));
@@ -144,7 +152,7 @@ export function createRequestUseCases(deps: RequestUseCaseDeps): RequestUseCaseS
 
 function partsOf(deps: RequestUseCaseDeps) {
   const { redis, subscriber, keys, repository, logger, life, metrics, clock = systemClock, inspect } = deps;
-  const { resultTtlS = 3600, maxQueueDepth = 50_000 } = deps;
+  const { resultTtlS = 3600 } = deps;
   const onError = (err: Error): void =>
     logger.warn({ err }, 'background work of the API failed; it is tried again');
   const store = new RequestStore(redis, keys);
@@ -161,7 +169,13 @@ function partsOf(deps: RequestUseCaseDeps) {
   });
   const resolver = new ModelResolver({ catalogue, deployments, fleet, random: deps.random });
   const doorbell = new Doorbell({ redis, keys, onError, clock });
-  const admission = new Admission({ redis, queues, maxQueueDepth, clock });
+  const admission = new Admission({
+    ...{ redis, queues, store, clock, random: deps.random },
+    limits: { ...DEFAULT_LIMITS, ...deps.limits },
+    limitsOf: deps.limitsOf,
+    liveClasses: (model) => fleet.liveClasses(model),
+    rowsPerS: (partition) => rowsPerS(fleet.classFacts(partition.model), partition.deviceClass),
+  });
   const withdrawals = new Withdrawals({ store, queues, ready: () => guard.ready, logger, clock });
   const rowMeans = new RowMeans();
   const gates = { admission, withdrawals, guard };
@@ -203,6 +217,14 @@ function partsOf(deps: RequestUseCaseDeps) {
     outlook,
     aftermath,
   };
+}
+
+const DEFAULT_LIMITS: QueueLimits = { requests: 50_000, rows: null, bytes: null, waitS: null };
+
+/** Of all workers of a class together, while busy; all versions of the model share a queue. */
+function rowsPerS(classes: readonly ClassFacts[], deviceClass: string): number | undefined {
+  const seconds = classes.find((facts) => facts.deviceClass === deviceClass)?.secondsPerRow;
+  return seconds ? 1 / seconds : undefined;
 }
 
 function lifeOf(

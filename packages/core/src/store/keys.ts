@@ -64,6 +64,11 @@ export class Keys {
     return `${this.#tagged(shard)}:all`;
   }
 
+  /** Hash: what has not ended, by partition and by tenant. The scripts build it from tagOf(). */
+  usage(shard: number): string {
+    return `${this.#tagged(shard)}:use`;
+  }
+
   /** Sorted set: ids of requests that have ended and about which something is still to be done, by time. */
   after(shard: number): string {
     return `${this.#tagged(shard)}:after`;

@@ -107,18 +107,19 @@ export function closeRedis(redis: Redis): void {
 
 /** Each script's file; the number of keys is given with each call, since it varies with the number of requests. */
 const SCRIPTS = {
-  acceptRequest: ['accept-request-N.lua'],
-  withdrawRequest: ['ending.lua', 'withdraw-request-3.lua'],
+  acceptRequest: ['usage.lua', 'accept-request-N.lua'],
+  withdrawRequest: ['usage.lua', 'ending.lua', 'withdraw-request-3.lua'],
   claimRequests: ['claim-requests-N.lua'],
-  writeOutcomes: ['ending.lua', 'write-outcomes-N.lua'],
-  endRequest: ['ending.lua', 'end-request-2.lua'],
+  writeOutcomes: ['usage.lua', 'ending.lua', 'write-outcomes-N.lua'],
+  endRequest: ['usage.lua', 'ending.lua', 'end-request-2.lua'],
   countRescue: ['count-rescue-1.lua'],
-  rerouteRequest: ['reroute-request-1.lua'],
+  rerouteRequest: ['usage.lua', 'reroute-request-2.lua'],
+  recountUsage: ['usage.lua', 'ending.lua', 'recount-usage-2.lua'],
   saveDeployment: ['save-deployment-3.lua'],
   saveServing: ['save-serving-2.lua'],
   addToReport: ['add-to-report-2.lua'],
   takeAftermath: ['take-aftermath-1.lua'],
-  finishAftermath: ['ending.lua', 'finish-aftermath-2.lua'],
+  finishAftermath: ['usage.lua', 'ending.lua', 'finish-aftermath-2.lua'],
 } as const;
 export type ScriptName = keyof typeof SCRIPTS;
 

@@ -1,8 +1,11 @@
 -- Stores the record of a request, unless its id is known.
--- KEYS: record, open, all, then the payload keys, which were set with a short time to live and become lasting here.
+-- KEYS: record, open, all, usage, then the payload keys, which were set with a short time to live and become lasting
+-- here.
 -- ARGV: id, nonce, fingerprint, now, items, document, result ttl in ms, deadline to start (0: none), inline payload
--- ('': none), deadline to finish (0: none), '1' where something is to be done when it has ended (else '')
--- Returns 1: accepted. 0: the same request was accepted before. -1: the id belongs to a different request.
+-- ('': none), deadline to finish (0: none), '1' where something is to be done when it has ended (else ''),
+-- what it counts as (usage.lua)
+-- Returns 0: the same request was accepted before. -1: the id belongs to a different request. Else it was accepted, and
+-- the text is what has not ended now: that of its partition, and behind a ";" that of its tenant.
 local rec = KEYS[1]
 local f = redis.call('HMGET', rec, 'fp', 'acc')
 if f[1] then
@@ -13,11 +16,11 @@ if f[1] then
   return 0
 end
 redis.call('HSET', rec, 's', 'queued', 'nonce', ARGV[2], 'acc', ARGV[2], 'fp', ARGV[3], 'at', ARGV[4], 'n', ARGV[5],
-  'doc', ARGV[6], 'ttl', ARGV[7], 'dl', ARGV[8])
+  'doc', ARGV[6], 'ttl', ARGV[7], 'dl', ARGV[8], 'use', ARGV[12])
 if ARGV[10] ~= '0' then redis.call('HSET', rec, 'fdl', ARGV[10]) end
 if ARGV[11] ~= '' then redis.call('HSET', rec, 'aft', ARGV[11]) end
 if ARGV[9] ~= '' then redis.call('HSET', rec, 'in', ARGV[9]) end
-for i = 4, #KEYS do redis.call('PERSIST', KEYS[i]) end
+for i = 5, #KEYS do redis.call('PERSIST', KEYS[i]) end
 redis.call('ZADD', KEYS[2], ARGV[4], ARGV[1])
 redis.call('ZADD', KEYS[3], ARGV[4], ARGV[1])
-return 1
+return table.concat(change_usage(KEYS[4], ARGV[12], 1), ';')
