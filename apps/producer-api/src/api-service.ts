@@ -17,6 +17,7 @@ import type { ApiConfig } from './config.js';
 import { Drain } from './drain.js';
 import { keepQueueGauges } from './queue-gauges.js';
 import { createServer } from './server.js';
+import { keepUsageGauges } from './usage-gauges.js';
 
 /** Before the first call: long enough for a Redis that starts beside us, short enough not to look hung. */
 const REDIS_PATIENCE_MS = 3_000;
@@ -61,6 +62,7 @@ export class ApiService implements Service {
       clock,
     });
     keepQueueGauges(metrics, this.#useCases, this.#useCases.queues);
+    keepUsageGauges(metrics, this.#useCases.store, this.#useCases.admission, config.limits);
     this.#app = createServer({
       useCases: this.#useCases,
       admin: this.#useCases.admin,

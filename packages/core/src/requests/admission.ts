@@ -48,6 +48,9 @@ export interface AdmissionOptions {
   random?: () => number;
 }
 
+/** From here on others may fill a limit within the second for which its figures are good otherwise. */
+const NEAR_SHARE = 0.8;
+
 /** Who wants to come in. Bytes may be an estimate: it counts only until Redis has answered. */
 export interface Entrant extends Amount {
   partition: Partition;
@@ -79,8 +82,8 @@ export class Admission {
   readonly memory: RedisMemory;
   /** Queues to which requests for a model, by the name that was asked for, have gone. */
   readonly #queuesOf = new Map<string, Map<string, Partition>>();
-  /** Fields of queues and tenants that were over a limit when last looked at: they are asked about more often. */
-  readonly #full = new Set<string>();
+  /** Fields of queues and tenants that were near a limit when last looked at: they are asked about more often. */
+  readonly #near = new Set<string>();
   #stopping = false;
 
   constructor(options: AdmissionOptions) {
@@ -226,19 +229,17 @@ export class Admission {
     return usage ? tenantStandings(limits, usage) : [];
   }
 
-  /** The limit that is furthest above, and a note that this field is full; undefined: there is room. */
+  /** The limit that is furthest above, and a note where one is near; undefined: there is room. */
   #reached(field: string, all: readonly Standing[]): Standing | undefined {
     const standing = nearest(all);
-    if (standing && isReached(standing)) {
-      this.#full.add(field);
-      return standing;
-    }
-    this.#full.delete(field);
-    return undefined;
+    if (!standing) return undefined;
+    if (standing.used >= standing.limit * NEAR_SHARE) this.#near.add(field);
+    else this.#near.delete(field);
+    return isReached(standing) ? standing : undefined;
   }
 
   #freshMs(field: string): number {
-    return this.#full.has(field) ? FULL_FRESH_MS : FRESH_MS;
+    return this.#near.has(field) ? FULL_FRESH_MS : FRESH_MS;
   }
 
   /**

@@ -1,7 +1,7 @@
 /**
  * What has not ended, by partition and tenant, as this process knows it. Each acceptance brings the figures of all
  * processes with its answer, so they cost no question of their own; who accepts nothing asks at most once a second, or,
- * while he refuses, twenty times. What this process has let in and has no answer about stands on top, so a burst
+ * near a limit, twenty times. What this process has let in and has no answer about stands on top, so a burst
  * within one tick is counted, too.
  */
 import type { Clock } from '../lifecycle/clock.js';
@@ -11,7 +11,7 @@ import { DrainRate, type Rate } from './drain-rate.js';
 
 /** How long a reading is good for where there is room. */
 export const FRESH_MS = 1_000;
-/** And where there is none: a worker empties a short queue in less than a second. */
+/** And where there is hardly any: a worker empties a short queue in less than a second. */
 export const FULL_FRESH_MS = 50;
 /** Nobody wanted to know for so long: what was read then says nothing any more. */
 const FORGET_MS = 10_000;

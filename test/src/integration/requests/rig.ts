@@ -37,10 +37,19 @@ export interface Rig {
   close(): Promise<void>;
 }
 
-export type RigOptions = Partial<RequestUseCaseDeps> & { url?: string; shards?: number };
+export type RigOptions = Partial<RequestUseCaseDeps> & {
+  url?: string;
+  shards?: number;
+  /** The prefix of another rig: a second API process beside it. */
+  prefix?: string;
+};
 
-export async function setup({ url = testUrl(), shards = 1, ...deps }: RigOptions = {}): Promise<Rig> {
-  const prefix = `${process.env.REMUDA_TEST_KEY_PREFIX ?? 'remuda-test'}-${randomBytes(6).toString('hex')}`;
+export async function setup({
+  url = testUrl(),
+  shards = 1,
+  prefix = newPrefix(),
+  ...deps
+}: RigOptions = {}): Promise<Rig> {
   const keys = new Keys({ prefix, shards });
   const onError = (): void => {};
   const connect = (role: 'api' | 'subscriber' | 'runner'): Redis =>
@@ -76,6 +85,10 @@ export async function setup({ url = testUrl(), shards = 1, ...deps }: RigOptions
       for (const connection of [redis, subscriber, other]) closeRedis(connection);
     },
   };
+}
+
+function newPrefix(): string {
+  return `${process.env.REMUDA_TEST_KEY_PREFIX ?? 'remuda-test'}-${randomBytes(6).toString('hex')}`;
 }
 
 function testUrl(): string {
@@ -133,6 +146,7 @@ export interface SubmissionOptions {
   width?: number;
   model?: string;
   metadata?: Submission['options']['metadata'];
+  tenant?: string;
 }
 
 export function submission({
@@ -142,6 +156,7 @@ export function submission({
   width = 4,
   model = 'model',
   metadata,
+  tenant = 'default',
 }: SubmissionOptions = {}): Submission {
   return {
     model,
@@ -149,7 +164,7 @@ export function submission({
     items: values.map((value) => ({ id: null, tensors: [tensor('x', value, 1, width)] })),
     hasItems,
     lane: 'interactive',
-    tenant: 'default',
+    tenant,
     keyId: null,
     traceId: 'a'.repeat(32),
   };
