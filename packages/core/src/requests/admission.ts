@@ -7,6 +7,7 @@
  * The figures are those of all API processes (usage-view.ts). Two of them may together go over a limit by what they
  * let in between two answers of Redis: it guards against floods, it is not a ledger.
  */
+import type { TenantLimits } from '@remuda/schemas';
 import { RemudaError } from '../errors.js';
 import { type Clock, systemClock } from '../lifecycle/clock.js';
 import type { JobQueues } from '../queue/job-queue.js';
@@ -24,7 +25,6 @@ import {
   quotaOf,
   type Standing,
   standingText,
-  type TenantLimits,
   tenantStandings,
 } from './capacity-limits.js';
 import type { Quota } from './quota.js';

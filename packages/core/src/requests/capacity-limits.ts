@@ -3,6 +3,7 @@
  * Pure. A limit is reached by what is there already, whatever the size of the next request: so it can be told before
  * the request is read, and no request is too large to come in ever. A queue may stand above its limit by one request.
  */
+import type { TenantLimits } from '@remuda/schemas';
 import type { Usage } from '../store/usage.js';
 import type { Quota, QuotaUnit } from './quota.js';
 
@@ -13,13 +14,6 @@ export interface QueueLimits {
   bytes: number | null;
   /** Seconds that a new request may be expected to wait. */
   waitS: number | null;
-}
-
-/** As a tenant has them: packages/schemas/src/access.ts. null: no limit. */
-export interface TenantLimits {
-  max_waiting: number | null;
-  max_waiting_rows: number | null;
-  max_waiting_bytes: number | null;
 }
 
 /** One limit and where it stands. */

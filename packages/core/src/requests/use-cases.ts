@@ -2,6 +2,10 @@
  * The use cases of a request as one bundle: what the API calls. Puts the parts together and owns their lives; each
  * use case itself stands in a file of its own beside this one.
  */
+import type { TenantLimits } from '@remuda/schemas';
+import type { Sight } from '../access/caller.js';
+import { CursorSealer } from '../access/cursor-sealer.js';
+import { TenantView } from '../access/tenant-view.js';
 import type { ClassFacts } from '../fleet/class-index.js';
 import { FleetView } from '../fleet/fleet-view.js';
 import { type Clock, systemClock } from '../lifecycle/clock.js';
@@ -18,14 +22,16 @@ import type { Logger } from '../observability/logger.js';
 import type { Metrics } from '../observability/metrics.js';
 import { JobQueues } from '../queue/job-queue.js';
 import type { Keys } from '../store/keys.js';
+import { LetterStore } from '../store/letter-store.js';
 import type { Redis } from '../store/redis.js';
 import { RequestStore } from '../store/request-store.js';
 import { Admission } from './admission.js';
 import { afterEnd } from './after-end.js';
 import { Aftermath } from './aftermath.js';
 import { cancelRequest } from './cancel-request.js';
-import type { QueueLimits, TenantLimits } from './capacity-limits.js';
+import type { QueueLimits } from './capacity-limits.js';
 import { Catalogue, type CatalogueOptions } from './catalogue.js';
+import { DeadLetters } from './dead-letters.js';
 import { describeModel, describeModels } from './describe-models.js';
 import { Doorbell } from './doorbell.js';
 import { getRequest } from './get-request.js';
@@ -56,7 +62,7 @@ export interface RequestUseCaseDeps {
   resultTtlS?: number;
   /** Of each queue; default 50,000 requests (at 1-2 KB each 100 MB of Redis) and nothing else. */
   limits?: Partial<QueueLimits>;
-  /** What a tenant may have that has not ended; default: as much as it likes. */
+  /** What a tenant may have that has not ended; default: what is set of it. */
   limitsOf?(tenant: string): TenantLimits;
   clock?: Clock;
   inspect?: CatalogueOptions['inspect'];
@@ -81,6 +87,9 @@ export type RequestUseCaseService = RequestUseCases &
     /** The desired states of models, and edits of them. */
     readonly deployments: DeploymentView;
     readonly admin: ModelAdmin;
+    /** What was given up. */
+    readonly deadLetters: DeadLetters;
+    readonly letters: LetterStore;
   };
 
 export function createRequestUseCases(deps: RequestUseCaseDeps): RequestUseCaseService {
@@ -90,7 +99,8 @@ export function createRequestUseCases(deps: RequestUseCaseDeps): RequestUseCaseS
   const describe = { catalogue, fleet, deployments, resolver, queues, guard };
   const { life, metrics, clock = systemClock } = deps;
   const now = (): number => clock.now();
-  const read = (requestId: string) => getRequest(requestId, { store, guard });
+  const read = (requestId: string, sight?: Sight) => getRequest(requestId, { store, guard }, sight);
+  const sealer = new CursorSealer({ redis: deps.redis, keys: deps.keys });
   const services = lifeOf(parts, deps);
   const measured = async (model: string): Promise<ModelReports> => {
     const deployment = deployments.of(model);
@@ -116,6 +126,8 @@ export function createRequestUseCases(deps: RequestUseCaseDeps): RequestUseCaseS
     admission,
     fleetView: fleet,
     deployments,
+    deadLetters: parts.deadLetters,
+    letters: parts.letters,
     admin: new ModelAdmin({
       catalogue,
       deployments,
@@ -131,19 +143,20 @@ export function createRequestUseCases(deps: RequestUseCaseDeps): RequestUseCaseS
     submit: (submission) => submitter.submit(submission),
     submitMany: (submissions) => submitMany(submissions, { submitter, queues, guard }),
     refusal: (model, lane, tenant) => admission.refusal(model, lane, tenant),
-    async get(requestId) {
-      const record = await read(requestId);
+    async get(requestId, sight) {
+      const record = await read(requestId, sight);
       const outlook = await guard.run(() => queueOutlook(record, parts.outlook));
       return withOutlook(presentRequest(record, now()), outlook);
     },
-    waitFor: async (requestId, ms, signal) =>
-      presentRequest(await waiters.waitFor(requestId, ms, signal), now()),
-    async result(requestId) {
-      const record = await read(requestId);
+    waitFor: async (requestId, ms, signal, sight) =>
+      presentRequest(await waiters.waitFor(requestId, ms, signal, sight), now()),
+    async result(requestId, sight) {
+      const record = await read(requestId, sight);
       return guard.run(() => readResult(record, store));
     },
-    list: (filter) => listRequests(filter, { store, guard, now }),
-    cancel: (requestId) => cancelRequest(requestId, { store, queues, guard, life, metrics, now }),
+    list: (filter, sight) => listRequests(filter, { store, guard, now, sealer }, sight),
+    cancel: (requestId, sight) =>
+      cancelRequest(requestId, { store, queues, guard, life, metrics, now }, sight),
     models: () => describeModels(describe),
     model: (name) => describeModel(name, describe),
     fleet: async () => ({ workers: [...fleet.workers], at: new Date(now()).toISOString() }),
@@ -169,10 +182,11 @@ function partsOf(deps: RequestUseCaseDeps) {
   });
   const resolver = new ModelResolver({ catalogue, deployments, fleet, random: deps.random });
   const doorbell = new Doorbell({ redis, keys, onError, clock });
+  const tenants = new TenantView({ redis, subscriber, keys, onError, clock });
   const admission = new Admission({
     ...{ redis, queues, store, clock, random: deps.random },
     limits: { ...DEFAULT_LIMITS, ...deps.limits },
-    limitsOf: deps.limitsOf,
+    limitsOf: deps.limitsOf ?? ((tenant) => tenants.of(tenant).limits),
     liveClasses: (model) => fleet.liveClasses(model),
     rowsPerS: (partition) => rowsPerS(fleet.classFacts(partition.model), partition.deviceClass),
   });
@@ -199,9 +213,14 @@ function partsOf(deps: RequestUseCaseDeps) {
     clock,
     resultTtlS,
   });
-  const read = (requestId: string) => getRequest(requestId, { store, guard });
+  const read = (requestId: string, sight: Sight) => getRequest(requestId, { store, guard }, sight);
   const waiters = new RequestWaiters({ subscriber, keys, read, metrics, clock, onError });
   const aftermath = new Aftermath({ redis, subscriber, store, handlers: afterEnd(), onError, clock });
+  const letters = new LetterStore(redis, keys);
+  const deadLetters = new DeadLetters({
+    ...{ letters, keys, guard, resolver },
+    submit: (submission) => submitter.submit(submission),
+  });
   const models = { catalogue, deployments, resolver };
   const outlook = { queues, fleet, deployments, depths: admission.depths, rowMeans, clock };
   return {
@@ -210,12 +229,15 @@ function partsOf(deps: RequestUseCaseDeps) {
     guard,
     fleet,
     ...models,
+    tenants,
     admission,
     withdrawals,
     submitter,
     waiters,
     outlook,
     aftermath,
+    letters,
+    deadLetters,
   };
 }
 
@@ -231,6 +253,7 @@ function lifeOf(
   {
     fleet,
     deployments,
+    tenants,
     catalogue,
     waiters,
     withdrawals,
@@ -243,7 +266,17 @@ function lifeOf(
   const queueService: Service = { name: 'queues', start: async () => {}, stop: () => queues.close() };
   const door: Service = { name: 'admission', start: async () => {}, stop: async () => admission.close() };
   // Stopped in reverse: first the door, last the queues that withdrawals still need.
-  const services = [queueService, withdrawals, fleet, deployments, catalogue, waiters, aftermath, door];
+  const services = [
+    queueService,
+    withdrawals,
+    fleet,
+    deployments,
+    tenants,
+    catalogue,
+    waiters,
+    aftermath,
+    door,
+  ];
   return new ServiceGroup('requests', services, (service, err) => {
     logger.error({ err, stopping: service }, 'a service did not stop well');
   });

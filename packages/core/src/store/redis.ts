@@ -110,8 +110,10 @@ const SCRIPTS = {
   acceptRequest: ['usage.lua', 'accept-request-N.lua'],
   withdrawRequest: ['usage.lua', 'ending.lua', 'withdraw-request-3.lua'],
   claimRequests: ['claim-requests-N.lua'],
-  writeOutcomes: ['usage.lua', 'ending.lua', 'write-outcomes-N.lua'],
-  endRequest: ['usage.lua', 'ending.lua', 'end-request-2.lua'],
+  writeOutcomes: ['usage.lua', 'ending.lua', 'letters.lua', 'write-outcomes-N.lua'],
+  endRequest: ['usage.lua', 'ending.lua', 'letters.lua', 'end-request-2.lua'],
+  dropLetters: ['letters.lua', 'drop-letters-1.lua'],
+  trimLetters: ['letters.lua', 'trim-letters-1.lua'],
   countRescue: ['count-rescue-1.lua'],
   rerouteRequest: ['usage.lua', 'reroute-request-2.lua'],
   recountUsage: ['usage.lua', 'ending.lua', 'recount-usage-2.lua'],
@@ -119,6 +121,8 @@ const SCRIPTS = {
   saveServing: ['save-serving-2.lua'],
   addToReport: ['add-to-report-2.lua'],
   takeAftermath: ['take-aftermath-1.lua'],
+  saveAccess: ['save-access-1.lua'],
+  countCall: ['count-call-1.lua'],
   finishAftermath: ['usage.lua', 'ending.lua', 'finish-aftermath-2.lua'],
 } as const;
 export type ScriptName = keyof typeof SCRIPTS;

@@ -1,8 +1,8 @@
 /** The door: what is over a limit is refused before anything is stored, and let in again when there is room. */
 import { RemudaError } from '@remuda/core/errors';
-import type { TenantLimits } from '@remuda/core/requests/capacity-limits';
 import { quotasOf } from '@remuda/core/requests/quota';
 import { partitionField } from '@remuda/core/store/usage';
+import type { TenantLimits } from '@remuda/schemas';
 import { afterEach, describe, expect, it } from 'vitest';
 import { alive } from './fleet-facts.js';
 import {
