@@ -242,15 +242,10 @@ export class Admission {
     return this.#near.has(field) ? FULL_FRESH_MS : FRESH_MS;
   }
 
-  /**
-   * What leaves now is all that the workers can do only where enough waited; else what they were measured to do while
-   * busy says more.
-   */
+  /** By what the workers were measured to do while busy; what leaves now may only be what was let in. */
   #waitS(partition: Partition, field: string, { rows }: Usage): number | undefined {
-    const measured = this.usage.rate(field);
-    const able = this.#options.rowsPerS?.(partition) ?? 0;
-    const perS = measured?.busy ? measured.rowsPerS : Math.max(measured?.rowsPerS ?? 0, able);
-    return perS > 0 ? rows / perS : undefined;
+    const able = this.#options.rowsPerS?.(partition);
+    return able ? rows / Math.max(able, this.usage.rate(field)?.rowsPerS ?? 0) : undefined;
   }
 
   #refused(

@@ -16,14 +16,16 @@ describe('the rate at which a queue drains', () => {
     const drain = new DrainRate();
     drain.note(usage({ requests: 100, rows: 400 }), 0);
     drain.note(usage({ requests: 90, rows: 360, ended: 40, rowsEnded: 160 }), 2_000);
-    expect(drain.rate(2_000)).toMatchObject({ requestsPerS: 20, rowsPerS: 80, busy: true });
+    expect(drain.rate(2_000)).toMatchObject({ requestsPerS: 20, rowsPerS: 80 });
   });
 
-  it('is no measure of what workers can do where little waited', () => {
+  it('waits for runs that take longer than a second', () => {
     const drain = new DrainRate();
-    drain.note(usage({ requests: 1, rows: 1 }), 0);
-    drain.note(usage({ requests: 1_000, rows: 1_000, ended: 10, rowsEnded: 10 }), 1_000);
-    expect(drain.rate(1_000)).toMatchObject({ requestsPerS: 10, busy: false });
+    drain.note(usage({ requests: 8, rows: 8 }), 0);
+    drain.note(usage({ requests: 8, rows: 8 }), 2_000);
+    expect(drain.rate(2_000)).toBeUndefined();
+    drain.note(usage({ requests: 4, rows: 4, ended: 4, rowsEnded: 4 }), 4_000);
+    expect(drain.rate(4_000)).toMatchObject({ requestsPerS: 1 });
   });
 
   it('begins anew where the counter of a queue began anew, and forgets what is long ago', () => {

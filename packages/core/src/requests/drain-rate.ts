@@ -1,6 +1,6 @@
 /**
- * How fast requests leave a queue, or end for a tenant: from two readings of what has ended, whoever ended it. Says
- * also whether that is all the workers can do: while little waits they can do more than comes.
+ * How fast requests leave a queue, or end for a tenant: from two readings of what has ended, whoever ended it. That is
+ * not what the workers can do: while little is let in, little leaves. A limit that took it for that would shut itself.
  */
 import type { Usage } from '../store/usage.js';
 
@@ -10,18 +10,14 @@ const WINDOW_MS = 1_000;
 const GAP_MS = 10_000;
 /** Of a new window against those before. */
 const WEIGHT = 0.5;
-/** A queue that never held less than this share of what it holds now was never short of work. */
-const BUSY_SHARE = 0.5;
 
 export interface Rate {
   requestsPerS: number;
   rowsPerS: number;
-  /** Enough waited all the time: more than that does not leave. */
-  busy: boolean;
 }
 
 export class DrainRate {
-  #from: { at: number; usage: Usage; leastRows: number } | undefined;
+  #from: { at: number; usage: Usage } | undefined;
   #rate: (Rate & { at: number }) | undefined;
 
   /** @param at Unix milliseconds of the reading */
@@ -31,17 +27,15 @@ export class DrainRate {
       this.#begin(usage, at);
       return;
     }
-    from.leastRows = Math.min(from.leastRows, usage.rows);
+    // Runs may be longer than the window: it stays open until something has ended.
+    if (at - from.at < WINDOW_MS || usage.ended === from.usage.ended) return;
     const seconds = (at - from.at) / 1_000;
-    if (seconds * 1_000 < WINDOW_MS) return;
     const requestsPerS = (usage.ended - from.usage.ended) / seconds;
     const rowsPerS = (usage.rowsEnded - from.usage.rowsEnded) / seconds;
-    const busy = usage.rows > 0 && from.leastRows >= usage.rows * BUSY_SHARE;
     const before = this.#rate;
     const weight = before && at - before.at < GAP_MS ? WEIGHT : 1;
     this.#rate = {
       at,
-      busy,
       requestsPerS: mixed(before?.requestsPerS ?? 0, requestsPerS, weight),
       rowsPerS: mixed(before?.rowsPerS ?? 0, rowsPerS, weight),
     };
@@ -54,7 +48,7 @@ export class DrainRate {
   }
 
   #begin(usage: Usage, at: number): void {
-    this.#from = { at, usage, leastRows: usage.rows };
+    this.#from = { at, usage };
   }
 }
 
