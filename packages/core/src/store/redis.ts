@@ -100,6 +100,11 @@ export async function waitUntilReady(redis: Redis, ms: number): Promise<void> {
   });
 }
 
+/** The servers that keys are spread over: what a command that concerns all keys has to be sent to. */
+export function redisNodes(redis: Redis): Redis[] {
+  return [redis];
+}
+
 /** Ends a connection without waiting for what is under way. */
 export function closeRedis(redis: Redis): void {
   redis.disconnect();
@@ -124,6 +129,13 @@ const SCRIPTS = {
   saveAccess: ['save-access-1.lua'],
   countCall: ['count-call-1.lua'],
   finishAftermath: ['usage.lua', 'ending.lua', 'finish-aftermath-2.lua'],
+  holdLease: ['hold-lease-1.lua'],
+  releaseLease: ['release-lease-1.lua'],
+  measureOutcomes: ['measure-outcomes-1.lua'],
+  createWebhook: ['create-webhook-1.lua'],
+  logWebhook: ['log-webhook-1.lua'],
+  redeliverWebhook: ['redeliver-webhook-1.lua'],
+  rotateWebhookSecret: ['rotate-webhook-secret-1.lua'],
 } as const;
 export type ScriptName = keyof typeof SCRIPTS;
 
