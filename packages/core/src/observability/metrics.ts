@@ -320,7 +320,7 @@ export const METRICS = {
   repairs: {
     name: 'remuda_repairs_total',
     kind: 'counter',
-    help: 'What was put right, by kind: expired, taken_out, rerouted; job_added, job_freed, job_removed, payload_removed, outcome_removed, retention_set, relisted, worker_lost.',
+    help: 'What was put right, by kind: expired, taken_out, rerouted; job_added, job_freed, job_removed, payload_removed, outcome_removed, retention_set, relisted, usage_recounted, worker_lost.',
     labels: ['kind'],
   },
   redisErrors: {

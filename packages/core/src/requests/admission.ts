@@ -50,6 +50,9 @@ export interface AdmissionOptions {
 
 /** From here on others may fill a limit within the second for which its figures are good otherwise. */
 const NEAR_SHARE = 0.8;
+/** Older figures are waited for; younger ones are asked for anew in the background. */
+const MOST_AGE_MS = 10_000;
+const MOST_NEAR_AGE_MS = 4 * FULL_FRESH_MS;
 
 /** Who wants to come in. Bytes may be an estimate: it counts only until Redis has answered. */
 export interface Entrant extends Amount {
@@ -110,8 +113,8 @@ export class Admission {
   }
 
   /**
-   * Lets one request into that queue, and counts it from this moment. Only the first one of a queue waits, until its
-   * figures are known. Each call that returns wants one of leave().
+   * Lets one request into that queue, and counts it from this moment. The first one of a queue waits until its
+   * figures are known, and the first after a pause where it was nearly full. Each call that returns wants one of leave().
    * @param asked the model as it was asked for
    * @throws RemudaError over_capacity, tenant_over_quota, store_full, shutting_down, store_unavailable
    */
@@ -124,8 +127,7 @@ export class Admission {
     const wanted = limitsTenant(this.#limitsOf(tenant)) ? fields : fields.slice(0, 1);
     for (const field of wanted) {
       // Not gone on without an answer: the store would be asked next, and two waits are too long for one caller.
-      if (!this.usage.peek(field, this.#freshMs(field)) && !(await this.usage.first(field)))
-        throw unanswered();
+      if (!this.#isKnown(field) && !(await this.usage.renew(field))) throw unanswered();
     }
     const refused = this.#tenantRefusal(tenant) ?? this.#queueRefusal(partition);
     if (refused) throw refused;
@@ -160,6 +162,11 @@ export class Admission {
     const field = fieldOf(partition);
     const usage = this.usage.peek(field, this.#freshMs(field));
     return usage && this.#waitS(partition, field, usage);
+  }
+
+  /** Well enough to let in by it; and, near a limit, to refuse by it: nobody may have asked since it was full. */
+  #isKnown(field: string): boolean {
+    return this.usage.ageMs(field) <= (this.#near.has(field) ? MOST_NEAR_AGE_MS : MOST_AGE_MS);
   }
 
   #memoryRefusal(): RemudaError | undefined {
@@ -235,7 +242,7 @@ export class Admission {
     if (!standing) return undefined;
     if (standing.used >= standing.limit * NEAR_SHARE) this.#near.add(field);
     else this.#near.delete(field);
-    return isReached(standing) ? standing : undefined;
+    return isReached(standing) && this.usage.ageMs(field) <= FRESH_MS ? standing : undefined;
   }
 
   #freshMs(field: string): number {

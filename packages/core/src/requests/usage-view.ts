@@ -52,16 +52,21 @@ export class UsageView {
   /** As last known, at once; asks anew in the background where that is older than `freshMs`. undefined: not known. */
   peek(field: string, freshMs = FRESH_MS): Usage | undefined {
     const entry = this.#entryOf(field);
-    void this.#refresh(field, entry, freshMs);
+    if (this.#options.clock.now() - entry.askedAt >= freshMs) entry.asking ??= this.#ask(field, entry);
     return entry.askedAt === 0 ? undefined : usageOf(entry);
   }
 
-  /** The same, but waits where nothing is known. undefined: Redis did not answer. */
-  async first(field: string): Promise<Usage | undefined> {
+  /** How old is what peek() tells; Infinity: nothing is known. */
+  ageMs(field: string): number {
+    const askedAt = this.#entries.get(field)?.askedAt ?? 0;
+    return askedAt === 0 ? Number.POSITIVE_INFINITY : this.#options.clock.now() - askedAt;
+  }
+
+  /** Waits until it is known anew. False: Redis did not answer. */
+  renew(field: string): Promise<boolean> {
     const entry = this.#entryOf(field);
-    const asking = this.#refresh(field, entry, FRESH_MS);
-    if (entry.askedAt === 0 && !(await asking)) return undefined;
-    return usageOf(entry);
+    entry.asking ??= this.#ask(field, entry);
+    return entry.asking;
   }
 
   /** How fast it leaves; undefined: not measured lately. */
@@ -110,11 +115,6 @@ export class UsageView {
       if (pending.requests === 0 && !asking && clock.now() - askedAt >= FORGET_MS)
         this.#entries.delete(field);
     }
-  }
-
-  #refresh(field: string, entry: Entry, freshMs: number): Promise<boolean> | undefined {
-    if (this.#options.clock.now() - entry.askedAt >= freshMs) entry.asking ??= this.#ask(field, entry);
-    return entry.asking;
   }
 
   async #ask(field: string, entry: Entry): Promise<boolean> {

@@ -1,5 +1,6 @@
 /** The door: what is over a limit is refused before anything is stored, and let in again when there is room. */
 import { RemudaError } from '@remuda/core/errors';
+import { systemClock } from '@remuda/core/lifecycle/clock';
 import { quotasOf } from '@remuda/core/requests/quota';
 import { partitionField } from '@remuda/core/store/usage';
 import type { TenantLimits } from '@remuda/schemas';
@@ -73,6 +74,21 @@ describe('a queue', () => {
     await answer(rig.store, first as string, ['ok']);
     await until('there is room', async () => !isRefusal(await send(rig)));
     expect((await rig.store.allUsage()).get(QUEUE)?.requests).toBe(2);
+  });
+
+  it('does not refuse by what was so before a pause', async () => {
+    let now = Date.now();
+    const rig = await api({ limits: { requests: 2 }, clock: { ...systemClock, now: () => now } });
+    const accepted = await sendMany(rig, 2);
+    expect(await send(rig)).toBe('over_capacity');
+    for (const id of accepted) await answer(rig.store, id, ['ok']);
+    for (const pauseMs of [2_000, 20_000]) {
+      now += pauseMs;
+      expect(rig.cases.refusal('model', 'interactive', 'default')).toBeUndefined();
+      const id = await send(rig);
+      expect(isRefusal(id)).toBe(false);
+      await answer(rig.store, id, ['ok']);
+    }
   });
 
   it('one request may go over, so that none is too large to come in ever', async () => {
@@ -190,6 +206,9 @@ describe('a tenant', () => {
 });
 
 describe('what is said before a request is read', () => {
+  // Stands still: what was read a second ago is not refused by, and a slow machine may take that long.
+  let now = Date.now();
+  const clock = { ...systemClock, now: () => now };
   const refusal = (rig: Rig, tenant = 'default'): string | undefined =>
     rig.cases.refusal('model', 'interactive', tenant)?.code;
 
@@ -201,11 +220,12 @@ describe('what is said before a request is read', () => {
   });
 
   it('is the refusal where every queue of the model is full, until there is room', async () => {
-    const rig = await api({ limits: { requests: 2 } });
+    const rig = await api({ limits: { requests: 2 }, clock });
     const [first] = await sendMany(rig, 2);
     expect(refusal(rig)).toBe('over_capacity');
     expect(rig.cases.refusal('other', 'interactive', 'default')).toBeUndefined();
     await answer(rig.store, first as string, ['ok']);
+    now += 100;
     await until('there is room', () => refusal(rig) === undefined);
   });
 
@@ -229,7 +249,7 @@ describe('what is said before a request is read', () => {
       max_waiting_rows: null,
       max_waiting_bytes: null,
     });
-    const rig = await api({ limitsOf });
+    const rig = await api({ limitsOf, clock });
     await send(rig, { tenant: 'acme' });
     expect(rig.cases.refusal(undefined, 'interactive', 'acme')?.code).toBe('tenant_over_quota');
     expect(refusal(rig, 'other')).toBeUndefined();

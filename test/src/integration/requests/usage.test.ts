@@ -124,6 +124,17 @@ describe('counters that have gone wrong', () => {
     expect(await rig.store.recountUsage(0)).toBe('right');
   });
 
+  it('are put right by the sweeper', async () => {
+    await submit();
+    const right = await counted();
+    await rig.redis.del(rig.keys.usage(0));
+    const sweeper = new Sweeper({ ...rig, life: lifeLog(silentLogger), onError: () => {} });
+    await sweeper.turn();
+    await sweeper.stop();
+    expect(await counted()).toEqual(right);
+    expect(await rig.metrics.text()).toContain('remuda_repairs_total{kind="usage_recounted"} 1');
+  });
+
   it('do not count what a build accepted that did not count, and bear its end', async () => {
     const id = await submit();
     await rig.redis.hdel(rig.keys.record(id), 'use');
