@@ -18,6 +18,7 @@ import { profile } from './parts/profile.js';
 import { recogniser, scale } from './parts/recogniser.js';
 import { route } from './parts/route.js';
 import { swap } from './parts/swap.js';
+import { waiters } from './parts/waiters.js';
 import { type Report, reportTable } from './report.js';
 import { Ledger } from './rig/ledger.js';
 
@@ -38,6 +39,7 @@ const PARTS = {
   swap: { key: 'swap', run: swap },
   converge: { key: 'converge', run: converge },
   overload: { key: 'overload', run: overload },
+  waiters: { key: 'waiters', run: waiters },
 } as const satisfies Record<string, { key: keyof Report; run(context: PartContext): Promise<unknown> }>;
 type PartName = keyof typeof PARTS;
 

@@ -59,6 +59,12 @@ export const ApiSettings = SharedSettings.extend({
     .describe(
       'Seconds that a new request may be expected to wait; beyond that 429. 0: no limit. Set it to what callers bear.',
     ),
+  REMUDA_API_REFUSE_HOPELESS: z
+    .enum(['true', 'false'])
+    .default('true')
+    .describe(
+      'Whether a request that cannot be expected to meet its deadline is refused (429 deadline_unreachable). false accepts it.',
+    ),
   REMUDA_API_DRAIN_DELAY_MS: whole(0, 600_000)
     .default(0)
     .describe(
@@ -97,6 +103,7 @@ export function apiConfig(env: NodeJS.ProcessEnv) {
       bytes: settings.REMUDA_API_MAX_QUEUE_BYTES || null,
       waitS: settings.REMUDA_API_MAX_QUEUE_WAIT_S || null,
     },
+    refuseHopeless: settings.REMUDA_API_REFUSE_HOPELESS === 'true',
     drainDelayMs: settings.REMUDA_API_DRAIN_DELAY_MS,
     stopMs: settings.REMUDA_API_STOP_MS,
     maintenance: settings.REMUDA_API_MAINTENANCE,

@@ -245,6 +245,10 @@ export const Problem = z
       .array(z.string())
       .optional()
       .describe('Names of the limits that the call went over, as in the field RateLimit-Policy.'),
+    details: z
+      .record(z.string(), z.unknown())
+      .optional()
+      .describe('Facts that a program can use; docs/errors.md says of which codes.'),
   })
   .meta({ id: 'Problem' });
 export type Problem = z.infer<typeof Problem>;

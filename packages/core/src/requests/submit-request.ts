@@ -20,10 +20,11 @@ import type { Acceptance, AcceptVerdict, RequestStore } from '../store/request-s
 import type { StoredRecord } from '../store/stored-record.js';
 import type { EndpointView } from '../webhooks/endpoint-view.js';
 import type { Admission, Admitted } from './admission.js';
+import { checkDeadlines, type DeadlineQuestion } from './check-deadlines.js';
 import type { Doorbell } from './doorbell.js';
 import { prepareRequest } from './prepare-request.js';
 import { presentRequest, recordOf } from './present-request.js';
-import { lateNotice, resolveRoute } from './resolve-route.js';
+import { resolveRoute } from './resolve-route.js';
 import type { RowMeans } from './row-means.js';
 import type { StoreGuard } from './store-guard.js';
 import type { Submission, SubmitAnswer } from './submission.js';
@@ -48,6 +49,8 @@ export interface SubmitDeps {
   clock: Clock;
   /** How long results are kept where the request does not say. */
   resultTtlS: number;
+  /** Whether a request that cannot be expected to meet its deadline is refused. Default true. */
+  refuseHopeless?: boolean;
 }
 
 /** A submission that is ready to be stored. */
@@ -91,6 +94,7 @@ export class RequestSubmitter {
     if (!guard.ready) await guard.run(async () => {});
     if (fleet.liveClasses(signature.model, signature.version).size === 0) await fleet.catchUp();
     const { route, partition, notices, rows } = this.#resolveRoute(submission, signature);
+    const late = await this.#checkDeadlines({ submission, route, partition, version: signature.version });
     const { model: asked, tenant } = submission;
     const admitted = await admission.admit({ partition, tenant, asked, rows, bytes: bytesOf(submission) });
     try {
@@ -98,7 +102,7 @@ export class RequestSubmitter {
         submission,
         signature,
         route: withTarget(route, target),
-        notices: target.notices.length > 0 ? [...target.notices, ...notices] : notices,
+        notices: allNotices(target.notices, notices, late),
         defaultResultTtlS: resultTtlS,
         after: submission.options.webhook !== undefined || endpoints.wants(submission),
         now: clock.now(),
@@ -135,8 +139,21 @@ export class RequestSubmitter {
     const partition = { model, deviceClass, lane };
     if (!fleet.liveClasses(model, version).has(deviceClass))
       return { route, partition, rows, notices: [NO_WORKER] };
-    const late = lateNotice(route, options.metadata?.timeout_ms);
-    return { route, partition, rows, notices: late === undefined ? NOTICES_NONE : [late] };
+    return { route, partition, rows, notices: NOTICES_NONE };
+  }
+
+  #checkDeadlines(question: DeadlineQuestion): Promise<string | undefined> | undefined {
+    // Most have none, and shall not wait for a turn of the event loop.
+    if (question.submission.options.metadata === undefined) return undefined;
+    const { fleet, admission, queues, rowMeans, clock, store, guard, refuseHopeless = true } = this.#deps;
+    return checkDeadlines(question, {
+      ...{ fleet, depths: admission.depths, queues, rowMeans, refuseHopeless },
+      isKnown: async (requestId) => {
+        const [record] = await guard.run(() => store.read([requestId]));
+        return record != null;
+      },
+      now: () => clock.now(),
+    });
   }
 
   /** Steps three and four of an id that nobody has seen yet: both leave in the same tick, the record first. */
@@ -216,6 +233,11 @@ export class RequestSubmitter {
     }
     return explained;
   }
+}
+
+function allNotices(ofTarget: readonly string[], ofRoute: string[], late?: string): string[] {
+  if (ofTarget.length === 0 && late === undefined) return ofRoute;
+  return [...ofTarget, ...ofRoute, ...(late === undefined ? [] : [late])];
 }
 
 /** What of a request decides where it goes. */

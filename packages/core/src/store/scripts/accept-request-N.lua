@@ -2,8 +2,8 @@
 -- KEYS: record, open, all, usage, then the payload keys, which were set with a short time to live and become lasting
 -- here.
 -- ARGV: id, nonce, fingerprint, now, items, document, result ttl in ms, deadline to start (0: none), inline payload
--- ('': none), deadline to finish (0: none), '1' where something is to be done when it has ended (else ''),
--- what it counts as (usage.lua)
+-- ('': none), deadline to finish (0: none), '1' where something is to be done when it has ended (else ''), key of the
+-- deadlines ('': it has none), what it counts as (usage.lua)
 -- Returns 0: the same request was accepted before. -1: the id belongs to a different request. Else it was accepted, and
 -- the text is what has not ended now: that of its partition, and behind a ";" that of its tenant.
 local rec = KEYS[1]
@@ -16,11 +16,15 @@ if f[1] then
   return 0
 end
 redis.call('HSET', rec, 's', 'queued', 'nonce', ARGV[2], 'acc', ARGV[2], 'fp', ARGV[3], 'at', ARGV[4], 'n', ARGV[5],
-  'doc', ARGV[6], 'ttl', ARGV[7], 'dl', ARGV[8], 'use', ARGV[12])
+  'doc', ARGV[6], 'ttl', ARGV[7], 'dl', ARGV[8], 'use', ARGV[13])
 if ARGV[10] ~= '0' then redis.call('HSET', rec, 'fdl', ARGV[10]) end
 if ARGV[11] ~= '' then redis.call('HSET', rec, 'aft', ARGV[11]) end
 if ARGV[9] ~= '' then redis.call('HSET', rec, 'in', ARGV[9]) end
 for i = 5, #KEYS do redis.call('PERSIST', KEYS[i]) end
 redis.call('ZADD', KEYS[2], ARGV[4], ARGV[1])
 redis.call('ZADD', KEYS[3], ARGV[4], ARGV[1])
-return table.concat(change_usage(KEYS[4], ARGV[12], 1), ';')
+if ARGV[12] ~= '' then
+  local start, finish = tonumber(ARGV[8]), tonumber(ARGV[10])
+  redis.call('ZADD', ARGV[12], start ~= 0 and finish ~= 0 and math.min(start, finish) or start + finish, ARGV[1])
+end
+return table.concat(change_usage(KEYS[4], ARGV[13], 1), ';')

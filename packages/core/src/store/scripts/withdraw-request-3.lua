@@ -20,4 +20,5 @@ end
 redis.call('DEL', rec)
 redis.call('ZREM', KEYS[2], ARGV[1])
 redis.call('ZREM', KEYS[3], ARGV[1])
+redis.call('ZREM', ARGV[3] .. ':due', ARGV[1])
 return 1
