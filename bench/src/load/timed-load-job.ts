@@ -8,8 +8,8 @@ export interface TimedLoadJob {
   /** Image files in turn, each as a raw image/png body. */
   files: string[];
   seconds: number;
-  /** Of the request (timeout_ms), and of the caller: a later result is worth nothing to him. */
-  deadlineMs: number;
+  /** Of the request (timeout_ms), and of the caller: a later result is worth nothing to him. null: he has time. */
+  deadlineMs: number | null;
   arrivals:
     | { kind: 'closed'; callers: number }
     /** Poisson: independent callers, who come whether or not those before have been answered. */

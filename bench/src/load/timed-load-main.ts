@@ -11,6 +11,8 @@ const TICK_MS = 2;
 /** A refused caller of a closed load comes again. */
 const BUSY_PAUSE_MS = 50;
 const CLEAR_MS = 30_000;
+/** A caller who has time waits as long as the API holds a call. */
+const PATIENT_S = 60;
 
 serveTask<TimedLoadJob, TimedLoadAnswer>(generate);
 
@@ -25,8 +27,9 @@ async function generate(job: TimedLoadJob): Promise<TimedLoadAnswer> {
 }
 
 async function requestsOf({ url, model, files, deadlineMs }: TimedLoadJob): Promise<Buffer[]> {
-  const path = `/v1/models/${model}/requests?timeout_ms=${deadlineMs}`;
-  const waitS = Math.ceil(deadlineMs / 1_000) + 1;
+  const query = deadlineMs === null ? '' : `?timeout_ms=${deadlineMs}`;
+  const path = `/v1/models/${model}/requests${query}`;
+  const waitS = deadlineMs === null ? PATIENT_S : Math.ceil(deadlineMs / 1_000) + 1;
   const headers = { 'content-type': 'image/png', prefer: `wait=${waitS}` };
   const bodies = await Promise.all(files.map((file) => readFile(file)));
   return bodies.map((body) => rawRequest(new URL(url), path, headers, body));
