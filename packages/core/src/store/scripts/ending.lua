@@ -49,7 +49,7 @@ local AFTERMATH_MS = 7 * 24 * 3600 * 1000
 local function end_request(rec, open, tag, id, status, now, ttl_ms, after, channel, timed)
   redis.call('HSET', rec, 's', status, 'fin', now, 'exp', now + ttl_ms)
   redis.call('ZREM', open, id)
-  change_usage(tag .. ':use', redis.call('HGET', rec, 'use'), -1)
+  end_usage(tag .. ':use', redis.call('HGET', rec, 'use'))
   if timed then redis.call('ZREM', tag .. ':due', id) end
   if after then
     ttl_ms = math.max(ttl_ms, AFTERMATH_MS)
