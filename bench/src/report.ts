@@ -211,7 +211,7 @@ function overloadRow(figures: OverloadFigures): Row {
     `${goodput_per_s} of ${capacity_per_s} requests/s where ${offered_per_s} are offered: ${ratio}`,
     `p99 of the accepted ${p99_ms} ms, deadline ${deadline_ms} ms; as before after ${recovery_s} s`,
     `${figures.refused_per_s} refused/s, ${figures.amiss} calls amiss; Redis at most ${figures.redis_peak_mb} MB`,
-    `generator ${figures.generator_share} and API ${figures.api_share} of a core`,
+    `generator ${figures.generator_share} and API ${figures.api_share} of a core; others took ${percent(figures.others_share)} of the machine`,
   ].join('\n');
   const reached = ratio >= LEAST_GOODPUT && p99_ms <= deadline_ms && recovery_s <= MOST_RECOVERY_S;
   const target = `≥ ${LEAST_GOODPUT} × capacity, p99 in time, ≤ ${MOST_RECOVERY_S} s`;

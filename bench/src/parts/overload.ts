@@ -14,6 +14,7 @@ import { sendTimedLoad, type TimedLoadAnswer, type TimedLoadJob } from '../load/
 import { Rig } from '../rig/rig.js';
 import { percentile, round } from '../rig/statistics.js';
 import { sampleImages } from './classifier.js';
+import { startMeter } from './meter.js';
 import type { PartContext } from './part.js';
 
 export interface OverloadFigures {
@@ -39,6 +40,8 @@ export interface OverloadFigures {
   /** Of one core. */
   generator_share: number;
   api_share: number;
+  /** Of the machine, taken meanwhile by processes that are no part of this: where it is not small the figures say little. */
+  others_share: number;
 }
 
 const MODEL = 'text-direction';
@@ -71,12 +74,14 @@ export async function overload(context: PartContext): Promise<OverloadFigures> {
     const idle = await idleMs(rig);
     const memory = watchMemory(rig);
     const apiBefore = rig.cpu().api;
+    const stopMeter = await startMeter(rig);
     const load = await send(rig, seconds, { kind: 'open', perS: offered }, DEADLINE_MS);
+    const { othersShare } = await stopMeter(load.sent, load.cpuMicros);
     const apiShare = (rig.cpu().api - apiBefore) / (seconds * 1e6);
     const recoveryS = await recovery(rig, load.lastSentAt, idle.usual);
     const peak = await memory.stop();
     await settle(rig, context, load);
-    return figuresOf({ capacity, load, peak, recoveryS, idleMs: idle.median, apiShare });
+    return figuresOf({ capacity, load, peak, recoveryS, idleMs: idle.median, apiShare, othersShare });
   } finally {
     await rig.stop();
   }
@@ -186,9 +191,18 @@ interface Figures {
   recoveryS: number;
   idleMs: number;
   apiShare: number;
+  othersShare: number;
 }
 
-function figuresOf({ capacity, load, peak, recoveryS, idleMs, apiShare }: Figures): OverloadFigures {
+function figuresOf({
+  capacity,
+  load,
+  peak,
+  recoveryS,
+  idleMs,
+  apiShare,
+  othersShare,
+}: Figures): OverloadFigures {
   const { latencies, seconds, sent, refused, refusedWell, failed, unsent, unfinished } = load;
   const good = latencies.filter((ms) => ms <= DEADLINE_MS).length / seconds;
   const slowest = (DEADLINE_MS / 1_000 + 1) * 1_000;
@@ -209,5 +223,6 @@ function figuresOf({ capacity, load, peak, recoveryS, idleMs, apiShare }: Figure
     idle_ms: round(idleMs, 1),
     generator_share: round(load.cpuMicros / (seconds * 1e6)),
     api_share: round(apiShare),
+    others_share: round(othersShare),
   };
 }
