@@ -32,7 +32,8 @@ export interface Report {
   swap?: SwapFigures;
   converge?: ConvergeFigures;
   overload?: OverloadFigures;
-  waiters?: WaiterFigures;
+  /** By crowd. */
+  waiters?: WaiterFigures[];
   ledger: LedgerCount;
 }
 
@@ -108,7 +109,7 @@ function rowsOf({
   if (swap) rows.push(swapRow(swap));
   if (converge) rows.push(convergeRow(converge));
   if (overload) rows.push(overloadRow(overload));
-  if (waiters) rows.push(waitersRow(waiters));
+  for (const figures of waiters ?? []) rows.push(waitersRow(figures));
   const { accepted, terminal, lost, doubled } = ledger;
   const measured = `${accepted} accepted, ${terminal} ended, ${lost} lost, ${doubled} doubled`;
   rows.push(['ledger', measured, '0 lost, 0 doubled', mark(lost === 0 && doubled === 0)]);

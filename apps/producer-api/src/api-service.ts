@@ -15,18 +15,26 @@ import { Sweeper } from '@remuda/core/requests/sweep-requests';
 import { createRequestUseCases, type RequestUseCaseService } from '@remuda/core/requests/use-cases';
 import { Keys } from '@remuda/core/store/keys';
 import { closeRedis, connectRedis, type Redis, waitUntilReady } from '@remuda/core/store/redis';
+import { ReplicaWait } from '@remuda/core/store/replica-wait';
 import { StoreClock } from '@remuda/core/store/store-clock';
 import type { FastifyInstance } from 'fastify';
+import type { LetsIn } from './caller.js';
 import type { ApiConfig } from './config.js';
 import { Drain } from './drain.js';
 import { keepQueueGauges } from './queue-gauges.js';
 import { createServer } from './server.js';
 import { CertificateWatch, readTlsFiles, type TlsFiles } from './tls.js';
 import { keepUsageGauges } from './usage-gauges.js';
-import { isOpen } from './who-is-let-in.js';
+import { whoIsLetIn } from './who-is-let-in.js';
 
 /** Before the first call: long enough for a Redis that starts beside us, short enough not to look hung. */
 const REDIS_PATIENCE_MS = 3_000;
+
+/**
+ * Connections that may wait to be accepted, as far as the system allows (net.core.somaxconn). With Node's 511, clients who
+ * come by the thousand are dropped and try again only seconds later.
+ */
+const BACKLOG = 4_096;
 
 export interface ApiServiceOptions {
   config: ApiConfig;
@@ -45,13 +53,15 @@ export class ApiService implements Service {
   readonly #drain = new Drain();
   readonly #redis: Redis;
   readonly #subscriber: Redis;
+  /** Where replicas are waited for. */
+  readonly #replicas: Redis | undefined;
   readonly #useCases: RequestUseCaseService;
   readonly #access: AccessService;
   readonly #maintenance: Service[];
   readonly #app: FastifyInstance;
   #certificates: CertificateWatch | undefined;
   /** Nobody is let in before that is settled. */
-  #open = false;
+  #letsIn: LetsIn = 'keys';
   #url: string | undefined;
   #stopping: Promise<void> | undefined;
 
@@ -62,13 +72,16 @@ export class ApiService implements Service {
     this.#storeClock = new StoreClock({ redis: this.#redis });
     this.#clock = clock ?? this.#storeClock;
     this.#subscriber = this.#connect('subscriber');
+    this.#replicas = config.waitReplicas > 0 ? this.#connect('api') : undefined;
     const life = lifeLog(logger);
     const keys = new Keys(config.keyspace);
     const connections = { redis: this.#redis, subscriber: this.#subscriber };
+    const waiting = { keys, replicas: config.waitReplicas, withinMs: config.waitReplicasMs };
     this.#access = createAccess({ ...connections, keys, logger, metrics, clock: this.#clock });
     this.#useCases = createRequestUseCases({
       ...connections,
       keys,
+      replicas: this.#replicas && new ReplicaWait({ redis: this.#replicas, ...waiting }),
       repository: config.modelsFolder,
       logger,
       life,
@@ -81,13 +94,14 @@ export class ApiService implements Service {
     keepQueueGauges(metrics, this.#useCases, this.#useCases.queues, this.#useCases.letters, this.#clock);
     keepUsageGauges(metrics, this.#useCases.store, this.#useCases.admission, config.limits);
     this.#maintenance = config.maintenance ? [this.#newSweeper(life, metrics)] : [];
-    const isOpenNow = (): boolean => this.#open;
+    const letsIn = (): LetsIn => this.#letsIn;
     this.#app = createServer({
       useCases: this.#useCases,
       access: this.#access,
-      get open() {
-        return isOpenNow();
+      get letsIn() {
+        return letsIn();
       },
+      host: config.host,
       tls: config.tls && readTlsFiles(config.tls),
       clock: this.#clock,
       admin: this.#useCases.admin,
@@ -104,9 +118,9 @@ export class ApiService implements Service {
     });
   }
 
-  /** For who looks at its routes. */
-  get app(): FastifyInstance {
-    return this.#app;
+  /** What each route says that a caller needs, by "METHOD /path". */
+  get routeScopes(): FastifyInstance['declaredScopes'] {
+    return this.#app.declaredScopes;
   }
 
   /** Writes now when keys were last used, rather than in half a minute. */
@@ -129,10 +143,10 @@ export class ApiService implements Service {
     await this.#access.start();
     await Promise.all(this.#maintenance.map((role) => role.start()));
     const { host, port, auth, tls } = this.#config;
-    this.#open = await isOpen({ host, auth, access: this.#access, logger: this.#logger });
-    this.#url = await this.#app.listen({ host, port });
+    this.#letsIn = await whoIsLetIn({ host, auth, access: this.#access, logger: this.#logger });
+    this.#url = await this.#app.listen({ host, port, backlog: BACKLOG });
     if (tls) await this.#watchCertificates(tls);
-    this.#logger.info({ url: this.#url, asks_for_keys: !this.#open }, 'API listens');
+    this.#logger.info({ url: this.#url, lets_in: this.#letsIn }, 'API listens');
   }
 
   stop(): Promise<void> {
@@ -158,6 +172,7 @@ export class ApiService implements Service {
     await this.#storeClock.stop();
     closeRedis(this.#subscriber);
     closeRedis(this.#redis);
+    if (this.#replicas) closeRedis(this.#replicas);
   }
 
   async #watchCertificates(paths: { cert: string; key: string }): Promise<void> {

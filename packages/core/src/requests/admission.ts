@@ -27,8 +27,8 @@ import {
   standingText,
   tenantStandings,
 } from './capacity-limits.js';
+import { FULL_SHARE, MemoryWatch } from './memory-watch.js';
 import type { Quota } from './quota.js';
-import { FULL_SHARE, RedisMemory } from './redis-memory.js';
 import { retryAfterS, unknownRetryAfterS } from './retry-after.js';
 import { type Amount, FRESH_MS, FULL_FRESH_MS, UsageView } from './usage-view.js';
 
@@ -82,7 +82,7 @@ export class Admission {
   /** What routes are chosen by. */
   readonly depths: QueueDepths;
   readonly usage: UsageView;
-  readonly memory: RedisMemory;
+  readonly memory: MemoryWatch;
   /** Queues to which requests for a model, by the name that was asked for, have gone. */
   readonly #queuesOf = new Map<string, Map<string, Partition>>();
   /** Fields of queues and tenants that were near a limit when last looked at: they are asked about more often. */
@@ -96,7 +96,7 @@ export class Admission {
     this.#limitsOf = limitsOf;
     this.depths = new QueueDepths({ queues: options.queues, clock });
     this.usage = new UsageView({ store: options.store, clock });
-    this.memory = new RedisMemory(options.redis, clock);
+    this.memory = new MemoryWatch(options.redis, clock);
   }
 
   /** From now on everything is refused. */

@@ -10,6 +10,7 @@ import type { ClassFacts } from '../fleet/class-index.js';
 import { FleetView } from '../fleet/fleet-view.js';
 import { type Clock, systemClock } from '../lifecycle/clock.js';
 import { type Service, ServiceGroup } from '../lifecycle/service.js';
+import { LostAcceptances } from '../mend/lost-acceptances.js';
 import { DeploymentView } from '../models/deployment-view.js';
 import type { ModelReports } from '../models/describe-admin-models.js';
 import { ModelAdmin, type ModelAdminDeps } from '../models/edit-models.js';
@@ -68,6 +69,8 @@ export interface RequestUseCaseDeps {
   limits?: Partial<QueueLimits>;
   /** What a tenant may have that has not ended; default: what is set of it. */
   limitsOf?(tenant: string): TenantLimits;
+  /** What a 202 waits for beyond Redis's own answer; default: nothing. */
+  replicas?: { confirm(): Promise<void> };
   /** Whether a request that cannot be expected to meet its deadline is refused. Default true. */
   refuseHopeless?: boolean;
   clock?: Clock;
@@ -216,6 +219,8 @@ function partsOf(deps: RequestUseCaseDeps) {
   });
   const submitter = new RequestSubmitter({
     ...gates,
+    replicas: deps.replicas,
+    lost: new LostAcceptances({ redis, keys, clock, logger, metrics }),
     endpoints: endpointView,
     shadows,
     store,

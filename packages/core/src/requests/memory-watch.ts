@@ -4,6 +4,7 @@
  */
 import type { Clock } from '../lifecycle/clock.js';
 import type { Redis } from '../store/redis.js';
+import { memoryUse } from '../store/redis-memory.js';
 
 const FRESH_MS = 1_000;
 const FULL_FRESH_MS = 250;
@@ -12,7 +13,7 @@ export const FULL_SHARE = 0.8;
 /** Measured: what a stored input takes in Redis, for each of its bytes. */
 const BYTES_PER_BYTE = 1.3;
 
-export class RedisMemory {
+export class MemoryWatch {
   #askedAt = 0;
   #used = 0;
   /** 0: no limit is set. */
@@ -42,9 +43,9 @@ export class RedisMemory {
 
   async #ask(): Promise<void> {
     const before = this.#since;
-    const info = await this.redis.info('memory');
-    this.#used = Number(/^used_memory:(\d+)/m.exec(info)?.[1] ?? 0);
-    this.#most = Number(/^maxmemory:(\d+)/m.exec(info)?.[1] ?? 0);
+    const { used, most } = await memoryUse(this.redis);
+    this.#used = used;
+    this.#most = most;
     // What was sent before the question is in the answer.
     this.#since -= before;
   }
