@@ -242,7 +242,7 @@ export class Admission {
     if (!standing) return undefined;
     if (standing.used >= standing.limit * NEAR_SHARE) this.#near.add(field);
     else this.#near.delete(field);
-    return isReached(standing) && this.usage.ageMs(field) <= MOST_NEAR_AGE_MS ? standing : undefined;
+    return isReached(standing) && this.usage.isCurrent(field, MOST_NEAR_AGE_MS) ? standing : undefined;
   }
 
   #freshMs(field: string): number {

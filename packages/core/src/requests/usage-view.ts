@@ -33,6 +33,8 @@ interface Entry {
   /** 0: never answered, or too long ago. */
   askedAt: number;
   asking: Promise<boolean> | undefined;
+  /** Somebody has found it too old since it was read. */
+  doubted: boolean;
   drain: DrainRate;
 }
 
@@ -60,6 +62,21 @@ export class UsageView {
   ageMs(field: string): number {
     const askedAt = this.#entries.get(field)?.askedAt ?? 0;
     return askedAt === 0 ? Number.POSITIVE_INFINITY : this.#options.clock.now() - askedAt;
+  }
+
+  /**
+   * Whether it is new enough to refuse by. Of those who come after a pause the first is told no, so that he waits for
+   * new figures; the others need not, since they are asked for by then. So a server that is slow itself goes on refusing.
+   */
+  isCurrent(field: string, mostAgeMs: number): boolean {
+    const age = this.ageMs(field);
+    if (age <= mostAgeMs) return true;
+    const entry = this.#entryOf(field);
+    if (age > FORGET_MS || !entry.doubted) {
+      entry.doubted = true;
+      return false;
+    }
+    return true;
   }
 
   /** Waits until it is known anew. False: Redis did not answer. */
@@ -101,6 +118,7 @@ export class UsageView {
         pending: { requests: 0, rows: 0, bytes: 0 },
         askedAt: 0,
         asking: undefined,
+        doubted: false,
         drain: new DrainRate(),
       };
       this.#entries.set(field, entry);
@@ -134,6 +152,7 @@ export class UsageView {
   }
 
   #learn(entry: Entry): void {
+    entry.doubted = false;
     entry.known = entry.shards.reduce<Usage>((sum, usage) => (usage ? addUsage(sum, usage) : sum), NO_USAGE);
     entry.drain.note(entry.known, this.#options.clock.now());
   }
