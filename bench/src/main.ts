@@ -12,6 +12,7 @@ import { idle } from './parts/idle.js';
 import { idleModels } from './parts/idle-models.js';
 import { loadCycles } from './parts/load-cycles.js';
 import { overhead } from './parts/overhead.js';
+import { overload } from './parts/overload.js';
 import type { PartContext } from './parts/part.js';
 import { profile } from './parts/profile.js';
 import { recogniser, scale } from './parts/recogniser.js';
@@ -37,6 +38,7 @@ const PARTS = {
   profile: { key: 'profile', run: profile },
   swap: { key: 'swap', run: swap },
   converge: { key: 'converge', run: converge },
+  overload: { key: 'overload', run: overload },
   waiters: { key: 'waiters', run: waiters },
 } as const satisfies Record<string, { key: keyof Report; run(context: PartContext): Promise<unknown> }>;
 type PartName = keyof typeof PARTS;

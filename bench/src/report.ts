@@ -6,6 +6,7 @@ import type { IdleFigures } from './parts/idle.js';
 import type { IdleModelsFigures } from './parts/idle-models.js';
 import type { LoadCycleFigures } from './parts/load-cycles.js';
 import type { OverheadFigures } from './parts/overhead.js';
+import type { OverloadFigures } from './parts/overload.js';
 import { type ProfileFigures, textOf } from './parts/profile.js';
 import type { ScaleFigures } from './parts/recogniser.js';
 import type { RouteFigures } from './parts/route.js';
@@ -30,6 +31,7 @@ export interface Report {
   profile?: Record<string, ProfileFigures>;
   swap?: SwapFigures;
   converge?: ConvergeFigures;
+  overload?: OverloadFigures;
   /** By crowd. */
   waiters?: WaiterFigures[];
   ledger: LedgerCount;
@@ -50,6 +52,9 @@ const MOST_IDLE_CPU_PERCENT = 3;
 const MOST_IDLE_CONNECTIONS = 300;
 const MOST_SWAP_RATIO = 1.5;
 const MOST_CONVERGE_S = 3;
+/** Share of the capacity that is left when twice as much is offered. */
+const LEAST_GOODPUT = 0.9;
+const MOST_RECOVERY_S = 5;
 const MOST_WAITERS_MB = 300;
 
 export function reportTable(report: Report): string {
@@ -72,6 +77,7 @@ function rowsOf({
   profile,
   swap,
   converge,
+  overload,
   waiters,
   ledger,
   ...rest
@@ -102,6 +108,7 @@ function rowsOf({
   for (const [model, figures] of Object.entries(profile ?? {})) rows.push(profileRow(model, figures));
   if (swap) rows.push(swapRow(swap));
   if (converge) rows.push(convergeRow(converge));
+  if (overload) rows.push(overloadRow(overload));
   for (const figures of waiters ?? []) rows.push(waitersRow(figures));
   const { accepted, terminal, lost, doubled } = ledger;
   const measured = `${accepted} accepted, ${terminal} ended, ${lost} lost, ${doubled} doubled`;
@@ -197,6 +204,19 @@ function convergeRow(figures: ConvergeFigures): Row {
     `worst ${worst_seconds} s; ${cpu_ms_per_worker} ms of CPU a worker`,
   ].join('\n');
   return ['converge', measured, `< ${MOST_CONVERGE_S} s`, mark(worst_seconds < MOST_CONVERGE_S)];
+}
+
+function overloadRow(figures: OverloadFigures): Row {
+  const { capacity_per_s, offered_per_s, goodput_per_s, ratio, p99_ms, deadline_ms, recovery_s } = figures;
+  const measured = [
+    `${goodput_per_s} of ${capacity_per_s} requests/s where ${offered_per_s} are offered: ${ratio}`,
+    `p99 of the accepted ${p99_ms} ms, deadline ${deadline_ms} ms; as before after ${recovery_s} s`,
+    `${figures.refused_per_s} refused/s, ${figures.amiss} calls amiss; Redis at most ${figures.redis_peak_mb} MB`,
+    `generator ${figures.generator_share} and API ${figures.api_share} of a core; others took ${percent(figures.others_share)} of the machine`,
+  ].join('\n');
+  const reached = ratio >= LEAST_GOODPUT && p99_ms <= deadline_ms && recovery_s <= MOST_RECOVERY_S;
+  const target = `≥ ${LEAST_GOODPUT} × capacity, p99 in time, ≤ ${MOST_RECOVERY_S} s`;
+  return ['overload', measured, target, mark(reached && figures.amiss === 0)];
 }
 
 function mark(reached: boolean): string {

@@ -149,6 +149,12 @@ function addSubmit(program: Command, choose: (run: Run) => void): void {
       .option('--file <request.json>', 'a whole InferenceRequest; "-" is standard input')
       .option('--version <version>', 'number or alias of the version (default: as the model is served)')
       .addOption(waitOption())
+      .addOption(
+        new Option(
+          '--patience <seconds>',
+          'send it again for so long while it is refused for load, when Retry-After says',
+        ).argParser(wholeNumber(0, MOST_WAIT_S)),
+      )
       .option('--webhook <url>', 'address that is told of the end of the request')
       .option(
         '--idempotency-key <key>',

@@ -24,6 +24,7 @@ import { Drain } from './drain.js';
 import { keepQueueGauges } from './queue-gauges.js';
 import { createServer } from './server.js';
 import { CertificateWatch, readTlsFiles, type TlsFiles } from './tls.js';
+import { keepUsageGauges } from './usage-gauges.js';
 import { whoIsLetIn } from './who-is-let-in.js';
 
 /** Before the first call: long enough for a Redis that starts beside us, short enough not to look hung. */
@@ -87,12 +88,13 @@ export class ApiService implements Service {
       metrics,
       resultTtlS: config.resultTtlS,
       idempotencyTtlS: config.idempotencyTtlS,
-      maxQueueDepth: config.maxQueueDepth,
       priorityStepRows: config.priorityStepRows,
+      limits: config.limits,
       refuseHopeless: config.refuseHopeless,
       clock: this.#clock,
     });
     keepQueueGauges(metrics, this.#useCases, this.#useCases.queues, this.#useCases.letters, this.#clock);
+    keepUsageGauges(metrics, this.#useCases.store, this.#useCases.admission, config.limits);
     this.#maintenance = config.maintenance ? [this.#newSweeper(life, metrics)] : [];
     const letsIn = (): LetsIn => this.#letsIn;
     this.#app = createServer({

@@ -8,9 +8,11 @@ import type { Access } from '@remuda/core/access/access';
 import type { RateVerdict } from '@remuda/core/access/call-rate';
 import { type Caller, OPEN_CALLER } from '@remuda/core/access/caller';
 import { RemudaError } from '@remuda/core/errors';
+import type { Quota } from '@remuda/core/requests/quota';
 import { DEFAULT_TENANT, type Scope } from '@remuda/schemas';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { foreignSign } from './local-calls.js';
+import { addRateLimitFields } from './rate-limit-fields.js';
 
 /** Who is let in without a key: nobody, calls of this machine, everybody. */
 export type LetsIn = 'keys' | 'local' | 'everybody';
@@ -121,8 +123,11 @@ async function admitLater(
   const refused = admit(caller, need, request, options);
   if (refused || !caller.rateLimit) return refused;
   const verdict = await options.access.countCall(caller);
-  tellRate(reply, caller.rateLimit, verdict);
-  return verdict.allowed ? undefined : tooFast(caller, verdict);
+  const quota = rateQuota(caller.rateLimit, verdict);
+  // A refusal has it in its details, and is told by who answers with it.
+  if (!verdict.allowed) return tooFast(caller, verdict, quota);
+  addRateLimitFields(reply, [quota]);
+  return undefined;
 }
 
 export function forbidden({ keyId, scopes }: Caller, need: Scope): RemudaError {
@@ -130,19 +135,16 @@ export function forbidden({ keyId, scopes }: Caller, need: Scope): RemudaError {
   return new RemudaError('forbidden', message, { scope: need });
 }
 
-function tooFast({ keyId, rateLimit }: Caller, { retryAfterS }: RateVerdict): RemudaError {
+function tooFast({ keyId, rateLimit }: Caller, { retryAfterS }: RateVerdict, quota: Quota): RemudaError {
   const allowed = `${rateLimit?.requests_per_second} calls a second, ${rateLimit?.burst} at once`;
   const message = `API key ${keyId} may make ${allowed}: call again in ${Math.ceil(retryAfterS)} s`;
-  return new RemudaError('rate_limited', message, { retry_after_s: retryAfterS });
+  return new RemudaError('rate_limited', message, { retry_after_s: retryAfterS, quotas: [quota] });
 }
 
-/** The fields of the RateLimit draft of the IETF: what the policy is, and what is left of it. */
-function tellRate(
-  reply: FastifyReply,
+function rateQuota(
   { requests_per_second, burst }: NonNullable<Caller['rateLimit']>,
-  { remaining, resetS }: RateVerdict,
-): void {
-  const window = Math.max(1, Math.ceil(burst / requests_per_second));
-  reply.header('ratelimit-policy', `"key";q=${burst};w=${window}`);
-  reply.header('ratelimit', `"key";r=${remaining};t=${Math.ceil(resetS)}`);
+  { allowed, remaining, resetS }: RateVerdict,
+): Quota {
+  const windowS = Math.max(1, Math.ceil(burst / requests_per_second));
+  return { policy: 'key', limit: burst, unit: 'requests', windowS, remaining, resetS, violated: !allowed };
 }

@@ -46,7 +46,23 @@ export const ApiSettings = SharedSettings.extend({
   REMUDA_API_MAX_QUEUE_DEPTH: whole(1, 10_000_000)
     .default(50_000)
     .describe(
-      'Most requests that may wait in one queue; more are refused with 429. Raise it for long backlogs.',
+      'Most requests of one queue that have not ended; more are refused with 429. Raise it for long backlogs.',
+    ),
+  REMUDA_API_MAX_QUEUE_ROWS: whole(0, 1_000_000_000)
+    .default(5_000_000)
+    .describe(
+      'The same for their rows; 0: no limit. Lower it where few requests of many rows hold up others.',
+    ),
+  REMUDA_API_MAX_QUEUE_BYTES: whole(0, Number.MAX_SAFE_INTEGER)
+    .default(2 * 1024 ** 3)
+    .describe('The same for the bytes of their inputs; 0: no limit. Keep it well below the memory of Redis.'),
+  REMUDA_API_MAX_QUEUE_WAIT_S: z.coerce
+    .number()
+    .min(0)
+    .max(7 * 24 * 3600)
+    .default(0)
+    .describe(
+      'Seconds that a new request may be expected to wait; beyond that 429. 0: no limit. Set it to what callers bear.',
     ),
   REMUDA_API_REFUSE_HOPELESS: z
     .enum(['true', 'false'])
@@ -100,7 +116,12 @@ export function apiConfig(env: NodeJS.ProcessEnv) {
     maxJsonBytes: Math.min(settings.REMUDA_API_MAX_JSON_BYTES, settings.REMUDA_API_MAX_BODY_BYTES),
     resultTtlS: settings.REMUDA_API_RESULT_TTL_S,
     idempotencyTtlS: settings.REMUDA_API_IDEMPOTENCY_TTL_S,
-    maxQueueDepth: settings.REMUDA_API_MAX_QUEUE_DEPTH,
+    limits: {
+      requests: settings.REMUDA_API_MAX_QUEUE_DEPTH,
+      rows: settings.REMUDA_API_MAX_QUEUE_ROWS || null,
+      bytes: settings.REMUDA_API_MAX_QUEUE_BYTES || null,
+      waitS: settings.REMUDA_API_MAX_QUEUE_WAIT_S || null,
+    },
     refuseHopeless: settings.REMUDA_API_REFUSE_HOPELESS === 'true',
     drainDelayMs: settings.REMUDA_API_DRAIN_DELAY_MS,
     stopMs: settings.REMUDA_API_STOP_MS,

@@ -5,6 +5,7 @@
  */
 import { RemudaError } from '@remuda/core/errors';
 import { newTraceId } from '@remuda/core/ids';
+import { type Quota, quotasOf } from '@remuda/core/requests/quota';
 import {
   ERROR_CATALOGUE,
   type ErrorCode,
@@ -14,6 +15,7 @@ import {
   violationsOf,
 } from '@remuda/schemas';
 import { ZodError } from 'zod';
+import { violatedPolicies } from './rate-limit-fields.js';
 
 /** Seconds until trying again makes sense, where the error does not say. */
 const RETRY_AFTER_S = 2;
@@ -29,6 +31,8 @@ export interface ProblemContext {
 export interface ProblemAnswer {
   problem: Problem;
   headers: Record<string, string>;
+  /** Of the limits that refused it; the caller writes them as RateLimit fields. */
+  quotas: readonly Quota[];
 }
 
 /** Codes whose details are for callers. */
@@ -49,6 +53,8 @@ interface Finding {
 export function toProblem(error: unknown, { traceId, instance }: ProblemContext): ProblemAnswer {
   const { code, detail, status, errors, suggestions, details, headers: more } = findingOf(error);
   const entry = ERROR_CATALOGUE[code];
+  const quotas = error instanceof RemudaError ? quotasOf(error.details) : [];
+  const violated = violatedPolicies(quotas);
   const headers: Record<string, string> = { ...more };
   const problem: Problem = {
     type: `urn:remuda:error:${code}`,
@@ -61,12 +67,13 @@ export function toProblem(error: unknown, { traceId, instance }: ProblemContext)
     trace_id: traceId || newTraceId(),
     ...(errors && errors.length > 0 ? { errors: [...errors] } : {}),
     ...(suggestions && suggestions.length > 0 ? { suggestions: [...suggestions] } : {}),
+    ...(violated.length > 0 ? { 'violated-policies': violated } : {}),
     ...(details ? { details } : {}),
   };
   const waits = problem.status === 429 || problem.status === 503 || code === 'idempotency_in_progress';
   const again = waits ? retryAfter(error) : undefined;
   if (again !== undefined) headers['retry-after'] = again;
-  return { problem, headers };
+  return { problem, headers, quotas };
 }
 
 function findingOf(error: unknown): Finding {

@@ -19,6 +19,7 @@ import type { ServerDeps } from './deps.js';
 import { toProblem } from './errors.js';
 import { methodsOfRoutes } from './methods.js';
 import { openapiRoute, registerOpenapi } from './openapi.js';
+import { addRateLimitFields } from './rate-limit-fields.js';
 import { tellInternal, tellRefusal } from './refusals.js';
 import { accessRoutes } from './routes/access.js';
 import { adminModelRoutes } from './routes/admin-models.js';
@@ -114,7 +115,7 @@ function sendProblem(
   deps: ServerDeps,
 ): FastifyReply {
   const instance = request.url.split('?', 1)[0] as string;
-  const { problem, headers } = toProblem(explained(error, request, deps), {
+  const { problem, headers, quotas } = toProblem(explained(error, request, deps), {
     traceId: request.traceId,
     instance,
   });
@@ -124,6 +125,7 @@ function sendProblem(
   // What is left of a body that was too large, or of a form, is not read: the connection cannot be used again.
   const isForm = request.headers['content-type']?.startsWith('multipart/');
   if (!request.raw.complete && (problem.status === 413 || isForm)) reply.header('connection', 'close');
+  addRateLimitFields(reply, quotas);
   return reply.code(problem.status).headers(headers).type('application/problem+json').send(problem);
 }
 

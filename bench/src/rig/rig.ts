@@ -23,12 +23,18 @@ import { type NodeServer, startServer } from './node-process.js';
 import { childrenOf, cpuMicros } from './proc-stat.js';
 
 export const KEY_PREFIX = 'bench';
-/** The API refuses what would make a queue deeper than its limit; a backlog of the bench is meant to be deep. */
-const QUEUE_DEPTH = '1000000';
+/** The API refuses what would go over the limits of a queue; a backlog of the bench is meant to be deep. */
+const DEEP_QUEUES = {
+  REMUDA_API_MAX_QUEUE_DEPTH: '1000000',
+  REMUDA_API_MAX_QUEUE_ROWS: '0',
+  REMUDA_API_MAX_QUEUE_BYTES: '0',
+};
 
 export interface RigOptions {
   models: BenchModels;
   logLevel?: string;
+  /** Further settings of the API. */
+  apiEnv?: Record<string, string>;
   /** tcp: as `npm start` runs it. unix: over the socket of the same server. */
   redisOver?: 'tcp' | 'unix';
 }
@@ -194,7 +200,7 @@ export class Rig {
   async #startApi(): Promise<void> {
     this.#api = await startServer({
       script: join(ROOT, 'apps/producer-api/dist/main.js'),
-      env: { ...this.#sharedEnv(), REMUDA_API_PORT: '0', REMUDA_API_MAX_QUEUE_DEPTH: QUEUE_DEPTH },
+      env: { ...this.#sharedEnv(), REMUDA_API_PORT: '0', ...DEEP_QUEUES, ...this.#options.apiEnv },
       logFile: join(this.#folder, 'api.log'),
       execArgv: profiling(),
     });

@@ -241,6 +241,10 @@ export const Problem = z
     trace_id: z.string().optional(),
     errors: z.array(Violation).optional(),
     suggestions: z.array(z.string()).optional().describe('Near names, where a name was not found.'),
+    'violated-policies': z
+      .array(z.string())
+      .optional()
+      .describe('Names of the limits that the call went over, as in the field RateLimit-Policy.'),
     details: z
       .record(z.string(), z.unknown())
       .optional()

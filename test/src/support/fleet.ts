@@ -43,6 +43,7 @@ export class Fleet {
   readonly redis: PrivateRedis;
   readonly workers: FleetProcess[] = [];
   apiProcess!: FleetProcess;
+  readonly #moreApis: FleetProcess[] = [];
   readonly #options: FleetOptions;
   readonly #logs: string[] = [];
   readonly #streams: WriteStream[] = [];
@@ -65,6 +66,13 @@ export class Fleet {
     this.redis = redis;
     this.folder = mkdtempSync(join(tmpdir(), 'remuda-fleet-'));
     this.api = new Api();
+  }
+
+  /** One more API process; it is stopped with the rest. */
+  async addApi(env: Record<string, string> = {}): Promise<FleetProcess> {
+    const api = await this.#spawn('producer-api', { REMUDA_API_PORT: '0', ...env });
+    this.#moreApis.push(api);
+    return api;
   }
 
   async addWorker(env: Record<string, string> = {}): Promise<FleetProcess> {
@@ -98,13 +106,12 @@ export class Fleet {
   }
 
   async stop(): Promise<void> {
-    for (const { child } of [...this.workers, this.apiProcess].filter(Boolean)) {
+    const all = [...this.workers, ...this.#moreApis, this.apiProcess].filter(Boolean);
+    for (const { child } of all) {
       child.kill('SIGCONT');
       child.kill('SIGTERM');
     }
-    await Promise.all(
-      [...this.workers, this.apiProcess].filter(Boolean).map((one) => endWithin(one, 30_000)),
-    );
+    await Promise.all(all.map((one) => endWithin(one, 30_000)));
     await this.redis.stop();
     for (const stream of this.#streams) stream.end();
     rmSync(this.folder, { recursive: true, force: true });

@@ -27,6 +27,8 @@ import { problemText } from './problem-text.js';
 export interface Answer {
   status: number;
   body: unknown;
+  /** Seconds, as Retry-After says. */
+  retryAfterS?: number;
 }
 
 /** A body and what has to be said about it. */
@@ -41,6 +43,8 @@ export class ProblemError extends CliError {
   constructor(
     readonly status: number,
     readonly problem: Problem,
+    /** When to come back, where the API says so. */
+    readonly retryAfterS?: number,
   ) {
     super(problemText(problem));
   }
@@ -213,7 +217,7 @@ export class ApiClient {
     const answer = await this.#fetch(method, path, { ...init, timeoutMs: holdMs + ANSWER_TIMEOUT_MS });
     if (answer.status < 400) return answer;
     const problem = Problem.safeParse(answer.body);
-    if (problem.success) throw new ProblemError(answer.status, problem.data);
+    if (problem.success) throw new ProblemError(answer.status, problem.data, answer.retryAfterS);
     throw this.#unexpected(answer, 'which is no problem document of Remuda');
   }
 
@@ -231,7 +235,8 @@ export class ApiClient {
         headers: this.#key === undefined ? headers : { ...headers, authorization: `Bearer ${this.#key}` },
         signal,
       });
-      return { status: response.status, body: bodyOf(await response.text()) };
+      const answer = { status: response.status, body: bodyOf(await response.text()) };
+      return { ...answer, ...retryAfterOf(response) };
     } catch (error) {
       throw new UnreachableError(this.url, error);
     }
@@ -264,6 +269,12 @@ function quoted(text: string): string {
 /** Whether it has ended, and this is its result. */
 export function isResult(answer: InferenceResult | RequestRecord): answer is InferenceResult {
   return 'outputs' in answer;
+}
+
+/** Seconds; the other form of the field, a date, is not what Remuda sends. */
+function retryAfterOf({ headers }: Response): Pick<Answer, 'retryAfterS'> {
+  const text = headers.get('retry-after');
+  return text !== null && /^\d+$/.test(text) ? { retryAfterS: Number(text) } : {};
 }
 
 function bodyOf(text: string): unknown {

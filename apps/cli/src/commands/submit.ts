@@ -1,5 +1,6 @@
 /** `remuda submit`: sends a request and shows its record, or with --wait its result. */
 import { type ApiClient, isResult } from '../api/api-client.js';
+import { withPatience } from '../api/patience.js';
 import { EXIT } from '../exit-codes.js';
 import { type ApiOptions, apiOf, type CommandContext, printJson } from './context.js';
 import type { NamedValue } from './option-values.js';
@@ -14,6 +15,8 @@ export interface SubmitOptions extends ApiOptions {
   /** Number or alias. */
   version?: string;
   wait?: number;
+  /** Seconds for which a refused request is sent again. */
+  patience?: number;
   /** Address that is told of the end. */
   webhook?: string;
   priority?: number;
@@ -40,8 +43,16 @@ export async function submit(
     imageInput: () => imageInputOf(api, model),
   });
   const wait = options.wait ?? 0;
-  const begun = Date.now();
-  let answer = await api.submit(model, body, wait, options.idempotencyKey);
+  let begun = Date.now();
+  const send = () => {
+    begun = Date.now();
+    return api.submit(model, body, wait, options.idempotencyKey);
+  };
+  let answer = await withPatience(send, {
+    seconds: options.patience ?? 0,
+    onWait: ({ problem }, ms) =>
+      terminal.note(`${problem.code}: ${problem.detail}; sent again in ${(ms / 1_000).toFixed(1)} s`),
+  });
   // The API holds an answer for a minute at most.
   const left = Math.ceil(wait - (Date.now() - begun) / 1_000);
   if (!isResult(answer) && left > 0) {

@@ -8,9 +8,11 @@ import { sendRecord, sendWhenEnded } from '../answers.js';
 import { parseRequestBody } from '../bodies/content-types.js';
 import { ImageQuery } from '../bodies/image-body.js';
 import type { App, ServerDeps } from '../deps.js';
+import { refuseWhereFull } from '../early-refusal.js';
 import { type Created, IDEMPOTENCY_KEY, once } from '../idempotency-key.js';
 import { readPreferences, resultFormat } from '../negotiation.js';
 import { binary, json, problems } from '../openapi.js';
+import { addRateLimitFields } from '../rate-limit-fields.js';
 import { toSubmission } from '../submission.js';
 
 const SCHEMA = {
@@ -65,7 +67,8 @@ const HEADERS = z.object({
 
 export function inferenceRequestRoutes(app: App, deps: ServerDeps): void {
   const config = { scope: 'submit' as const, submits: true, bodies: BODIES, headers: HEADERS };
-  app.post('/v1/models/:model/requests', { schema: SCHEMA, config }, async (request, reply) => {
+  const onRequest = refuseWhereFull(deps, 'interactive');
+  app.post('/v1/models/:model/requests', { schema: SCHEMA, config, onRequest }, async (request, reply) => {
     // Who may not see results is not given one either: then the preference is not applied.
     const mayRead = request.caller.scopes.has('read');
     const { waitMs, applied } = readPreferences(mayRead ? request.headers.prefer : undefined);
@@ -83,7 +86,9 @@ export function inferenceRequestRoutes(app: App, deps: ServerDeps): void {
           { ...context, traceId, caller, reserved, webhookAllowed },
           deps.useCases,
         );
-        return accepted((await deps.useCases.submit(submission)).record);
+        const { record, quotas } = await deps.useCases.submit(submission);
+        addRateLimitFields(reply, quotas);
+        return accepted(record);
       },
     });
     if (applied) reply.header('preference-applied', applied);

@@ -23,6 +23,7 @@ import * as z from 'zod';
 import { jsonBody } from '../bodies/content-types.js';
 import { parseJsonRequest } from '../bodies/json-body.js';
 import type { App, ServerDeps } from '../deps.js';
+import { refuseWhereFull } from '../early-refusal.js';
 import { toProblem } from '../errors.js';
 import { type Created, IDEMPOTENCY_KEY, jsonContent, once } from '../idempotency-key.js';
 import { json, problems } from '../openapi.js';
@@ -65,7 +66,8 @@ const SCHEMA = {
 export function requestBatchRoutes(app: App, deps: ServerDeps): void {
   const bodies = { 'application/json': DocumentedBatch };
   const config = { scope: 'submit' as const, submits: true, bodies, headers: HEADERS };
-  app.post('/v1/requests::batch', { schema: SCHEMA, config }, async (request, reply) => {
+  const onRequest = refuseWhereFull(deps);
+  app.post('/v1/requests::batch', { schema: SCHEMA, config, onRequest }, async (request, reply) => {
     const body = jsonBody(request);
     const { lane, requests } = parseBatch(body);
     const answer = await once(request, reply, deps, {

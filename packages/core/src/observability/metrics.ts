@@ -109,6 +109,36 @@ export const METRICS = {
     labels: PARTITION,
     buckets: LONG_SECONDS,
   },
+  unended: {
+    name: 'remuda_unended',
+    kind: 'gauge',
+    help: 'What of a queue has not ended, waiting or running: requests, rows, bytes of input. Limits look at it.',
+    labels: [...PARTITION, 'unit'],
+  },
+  unendedLimit: {
+    name: 'remuda_unended_limit',
+    kind: 'gauge',
+    help: 'Limits of each queue: requests, rows, bytes, wait_seconds; absent where there is none.',
+    labels: ['unit'],
+  },
+  tenantUnended: {
+    name: 'remuda_tenant_unended',
+    kind: 'gauge',
+    help: 'What of a tenant has not ended: requests, rows, bytes; of the 100 tenants that have most.',
+    labels: ['tenant', 'unit'],
+  },
+  drainRate: {
+    name: 'remuda_drain_requests_per_second',
+    kind: 'gauge',
+    help: 'Requests of a queue that ended in a second, as this API last measured it; absent until measured.',
+    labels: PARTITION,
+  },
+  redisMemoryShare: {
+    name: 'remuda_redis_memory_share',
+    kind: 'gauge',
+    help: 'Share of maxmemory that Redis has used; 0 without a limit. From 0.8 on nothing is accepted.',
+    labels: [],
+  },
   // The workers
   requests: {
     name: 'remuda_requests_total',
@@ -314,7 +344,7 @@ export const METRICS = {
   repairs: {
     name: 'remuda_repairs_total',
     kind: 'counter',
-    help: 'What was put right, by kind: expired, taken_out, rerouted; job_added, job_freed, job_removed, payload_removed, outcome_removed, retention_set, relisted, worker_lost.',
+    help: 'What was put right, by kind: expired, taken_out, rerouted; job_added, job_freed, job_removed, payload_removed, outcome_removed, retention_set, relisted, usage_recounted, worker_lost.',
     labels: ['kind'],
   },
   lost: {

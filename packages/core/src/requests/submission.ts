@@ -21,6 +21,7 @@ import type { RemudaError } from '../errors.js';
 import type { ModelAsk, Target } from '../models/model-resolver.js';
 import type { KeptAnswer } from '../store/once-store.js';
 import type { CallOnce, OnceCall, ReservedId } from './idempotency.js';
+import type { Quota } from './quota.js';
 
 /** One input set, checked against the signature. Tensors stand in the signature's order. */
 export interface SubmittedItem {
@@ -68,6 +69,13 @@ export interface RequestFilter {
   cursor?: string;
 }
 
+export interface SubmitAnswer {
+  record: RequestRecord;
+  known: boolean;
+  /** What the limits that it counts in have left. */
+  quotas: readonly Quota[];
+}
+
 /**
  * Every use case; all throw RemudaError with a catalogue code. Where a sight is given, requests that it does not show are
  * not known. The API gives one with every call.
@@ -82,16 +90,20 @@ export interface RequestUseCases {
   /** Of what a request for that version would get. @throws as resolve */
   signatureOf(model: string, version?: string): Promise<ModelSignature>;
   /** `known`: the same request_id with the same content had been accepted before. */
-  submit(submission: Submission): Promise<{ record: RequestRecord; known: boolean }>;
+  submit(submission: Submission): Promise<SubmitAnswer>;
   /** Each accepted or refused on its own, in order; one write to Redis for all. */
-  submitMany(
-    submissions: readonly Submission[],
-  ): Promise<({ record: RequestRecord; known: boolean } | RemudaError)[]>;
+  submitMany(submissions: readonly Submission[]): Promise<(SubmitAnswer | RemudaError)[]>;
   /**
    * A call with an Idempotency-Key: the answer that it had, or the call to be made, with ids for its requests.
    * @throws idempotency_in_progress, idempotency_mismatch
    */
   beginOnce(call: OnceCall): Promise<KeptAnswer | CallOnce>;
+  /**
+   * What speaks against any request, before anything of it is read: queue or tenant over a limit, Redis full. undefined:
+   * nothing, as far as is known without asking.
+   * @param model as it was asked for; undefined: not known yet
+   */
+  refusal(model: string | undefined, lane: Lane, tenant: string): RemudaError | undefined;
   get(requestId: string, sight?: Sight): Promise<RequestRecord>;
   /** Waits until the request is terminal or `ms` have passed, whichever is first; the record as it then is. */
   waitFor(requestId: string, ms: number, signal?: AbortSignal, sight?: Sight): Promise<RequestRecord>;

@@ -8,7 +8,8 @@ import type { CacheStore, Place } from '../store/cache-store.js';
 import type { RequestStore } from '../store/request-store.js';
 import { type Coalescing, placeOf } from './coalescing.js';
 import { presentRequest, recordOf } from './present-request.js';
-import type { Prepared, Submitted } from './submit-request.js';
+import type { SubmitAnswer } from './submission.js';
+import type { Prepared } from './submit-request.js';
 
 export interface SubmitCachedDeps {
   store: RequestStore;
@@ -20,18 +21,18 @@ export interface SubmitCachedDeps {
 
 /** What the submitter does with a request that is prepared. All of them throw where nothing is accepted. */
 export interface Steps {
-  acceptAndEnqueue(prepared: Prepared): Promise<Submitted>;
+  acceptAndEnqueue(prepared: Prepared): Promise<SubmitAnswer>;
   /** Accepts it without a job; where its id was known, the answer to the caller. */
-  acceptOnly(prepared: Prepared): Promise<Submitted | 'accepted'>;
+  acceptOnly(prepared: Prepared): Promise<SubmitAnswer | 'accepted'>;
   /** Tells log and metrics, and presents it. */
-  accepted(prepared: Prepared): Submitted;
+  accepted(prepared: Prepared): SubmitAnswer;
 }
 
 export async function submitCached(
   prepared: Prepared,
   steps: Steps,
   deps: SubmitCachedDeps,
-): Promise<Submitted> {
+): Promise<SubmitAnswer> {
   const { acceptance } = prepared;
   const place = placeOf(acceptance) as Place;
   const look = await deps.cache.look(place);
@@ -52,7 +53,7 @@ export async function submitCached(
         coalescing.settle(record);
   // It is accepted: should this fail, the sweeper does it.
   const changed = await told.catch((error: Error) => onError(error));
-  return (changed && (await asItIsNow(record.requestId, deps))) || submitted;
+  return (changed && (await asItIsNow(submitted, deps))) || submitted;
 }
 
 async function lead(
@@ -60,7 +61,7 @@ async function lead(
   place: Place,
   steps: Steps,
   deps: SubmitCachedDeps,
-): Promise<Submitted> {
+): Promise<SubmitAnswer> {
   const { cache, onError } = deps;
   const leader: Prepared = { ...prepared, acceptance: { ...prepared.acceptance, after: true } };
   try {
@@ -75,7 +76,10 @@ async function lead(
   }
 }
 
-async function asItIsNow(requestId: string, { store }: SubmitCachedDeps): Promise<Submitted | undefined> {
+async function asItIsNow(
+  { record: { request_id: requestId }, quotas }: SubmitAnswer,
+  { store }: SubmitCachedDeps,
+): Promise<SubmitAnswer | undefined> {
   const [record] = await store.read([requestId]).catch(() => []);
-  return record ? { record: presentRequest(record, Date.now()), known: false } : undefined;
+  return record ? { record: presentRequest(record, Date.now()), known: false, quotas } : undefined;
 }

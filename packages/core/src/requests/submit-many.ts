@@ -6,11 +6,11 @@
 import { RemudaError } from '../errors.js';
 import { type JobQueues, ticketOf } from '../queue/job-queue.js';
 import { queueName } from '../queue/partitions.js';
-import type { AcceptVerdict, RequestStore } from '../store/request-store.js';
+import type { AcceptVerdict } from '../store/request-store.js';
 import { recordOf } from './present-request.js';
 import type { StoreGuard } from './store-guard.js';
-import type { Submission } from './submission.js';
-import { type Prepared, type RequestSubmitter, type Submitted, throwIfTaken } from './submit-request.js';
+import type { Submission, SubmitAnswer } from './submission.js';
+import { type Prepared, type RequestSubmitter, throwIfTaken } from './submit-request.js';
 
 /** addBulk measured: 17k jobs/s at 200 a call, 23k at 1,000, but then with stalls of 70 ms. */
 const CHUNK = 200;
@@ -18,12 +18,11 @@ const CHUNK_BYTES = 8 * 1024 * 1024;
 
 export interface SubmitManyDeps {
   submitter: RequestSubmitter;
-  store: RequestStore;
   queues: JobQueues;
   guard: StoreGuard;
 }
 
-type Outcome = Submitted | RemudaError;
+type Outcome = SubmitAnswer | RemudaError;
 
 export async function submitMany(
   submissions: readonly Submission[],
@@ -97,13 +96,11 @@ async function storeCached(entry: Prepared, { guard, submitter }: SubmitManyDeps
 }
 
 async function storeAndEnqueue(entries: readonly Prepared[], deps: SubmitManyDeps): Promise<Outcome[]> {
-  const { guard, store, submitter } = deps;
+  const { guard, submitter } = deps;
   let verdicts: PromiseSettledResult<AcceptVerdict>[];
   try {
     // All leave in this tick, in order, so a second use of an id finds the first.
-    verdicts = await guard.run(() =>
-      Promise.allSettled(entries.map((entry) => store.accept(entry.acceptance))),
-    );
+    verdicts = await guard.run(() => Promise.allSettled(entries.map((entry) => submitter.accept(entry))));
   } catch (error) {
     return entries.map((entry) => submitter.refused(entry, error));
   }

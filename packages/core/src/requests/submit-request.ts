@@ -6,7 +6,7 @@
  *
  * Next: store/request-store.ts, then queue/job-queue.ts; many at once: submit-many.ts.
  */
-import type { DeviceClass, ModelSignature, RequestRecord, Route } from '@remuda/schemas';
+import type { DeviceClass, ModelSignature, Route } from '@remuda/schemas';
 import { isTerminal } from '@remuda/schemas';
 import { RemudaError } from '../errors.js';
 import type { FleetView } from '../fleet/fleet-view.js';
@@ -19,7 +19,7 @@ import { type Partition, queueName } from '../queue/partitions.js';
 import type { Acceptance, AcceptVerdict, RequestStore } from '../store/request-store.js';
 import type { StoredRecord } from '../store/stored-record.js';
 import type { EndpointView } from '../webhooks/endpoint-view.js';
-import type { Admission } from './admission.js';
+import type { Admission, Admitted } from './admission.js';
 import { checkDeadlines, type DeadlineQuestion } from './check-deadlines.js';
 import type { Doorbell } from './doorbell.js';
 import { prepareRequest } from './prepare-request.js';
@@ -27,16 +27,10 @@ import { presentRequest, recordOf } from './present-request.js';
 import { resolveRoute } from './resolve-route.js';
 import type { RowMeans } from './row-means.js';
 import type { StoreGuard } from './store-guard.js';
-import type { Submission } from './submission.js';
+import type { Submission, SubmitAnswer } from './submission.js';
 import { type Steps, type SubmitCachedDeps, submitCached } from './submit-cached.js';
 import { rowsOf } from './validate-inputs.js';
 import type { Withdrawals } from './withdrawals.js';
-
-export interface Submitted {
-  record: RequestRecord;
-  /** The same request_id with the same content had been accepted before. */
-  known: boolean;
-}
 
 export interface SubmitDeps {
   store: RequestStore;
@@ -73,6 +67,7 @@ export interface Prepared {
   traceId: string;
   /** The user gave the id, or the call has an Idempotency-Key: it may be known. */
   supplied: boolean;
+  admitted: Admitted;
 }
 
 const NOTICES_NONE: string[] = [];
@@ -87,7 +82,7 @@ export class RequestSubmitter {
   }
 
   /** @throws RemudaError; then nothing was accepted */
-  async submit(submission: Submission): Promise<Submitted> {
+  async submit(submission: Submission): Promise<SubmitAnswer> {
     const prepared = await this.prepare(submission);
     try {
       const answer = await this.#deps.guard.run(() => this.replicated(this.#store(prepared)));
@@ -98,7 +93,7 @@ export class RequestSubmitter {
   }
 
   /** Steps three and four. undefined: accepted, and nobody was told of it yet. */
-  async #store(prepared: Prepared): Promise<Submitted | undefined> {
+  async #store(prepared: Prepared): Promise<SubmitAnswer | undefined> {
     if (prepared.acceptance.document.cache) return this.storeCached(prepared);
     if (prepared.supplied) return this.#acceptThenEnqueue(prepared);
     await this.#acceptAndEnqueue(prepared);
@@ -106,7 +101,7 @@ export class RequestSubmitter {
   }
 
   /** Steps three and four of a request that may have the answer of another. */
-  storeCached(prepared: Prepared): Promise<Submitted> {
+  storeCached(prepared: Prepared): Promise<SubmitAnswer> {
     const steps: Steps = {
       acceptAndEnqueue: async (leader) => {
         if (leader.supplied) return this.#acceptThenEnqueue(leader);
@@ -126,29 +121,45 @@ export class RequestSubmitter {
     const { signature } = target;
     if (!guard.ready) await guard.run(async () => {});
     if (fleet.liveClasses(signature.model, signature.version).size === 0) await fleet.catchUp();
-    const { route, partition, notices } = this.#resolveRoute(submission, signature);
+    const { route, partition, notices, rows } = this.#resolveRoute(submission, signature);
     const late = await this.#checkDeadlines({ submission, route, partition, version: signature.version });
-    await admission.admit(partition);
-    const acceptance = prepareRequest({
-      submission,
-      signature,
-      route: withTarget(route, target),
-      notices: allNotices(target.notices, notices, late),
-      resultCache: target.resultCache,
-      defaultResultTtlS: resultTtlS,
-      after: submission.options.webhook !== undefined || endpoints.wants(submission),
-      now: clock.now(),
-    });
-    if (target.resultCache && submission.options.cache === 'bypass')
-      this.#deps.metrics.resultCache.inc({ model: signature.model, outcome: 'bypass' });
-    const supplied = submission.options.request_id !== undefined || submission.reserved !== undefined;
-    return { acceptance, partition, traceId: submission.traceId, supplied };
+    const { model: asked, tenant } = submission;
+    const admitted = await admission.admit({ partition, tenant, asked, rows, bytes: bytesOf(submission) });
+    try {
+      const acceptance = prepareRequest({
+        submission,
+        signature,
+        route: withTarget(route, target),
+        notices: allNotices(target.notices, notices, late),
+        resultCache: target.resultCache,
+        defaultResultTtlS: resultTtlS,
+        after: submission.options.webhook !== undefined || endpoints.wants(submission),
+        now: clock.now(),
+      });
+      if (target.resultCache && submission.options.cache === 'bypass')
+        this.#deps.metrics.resultCache.inc({ model: signature.model, outcome: 'bypass' });
+      const supplied = submission.options.request_id !== undefined || submission.reserved !== undefined;
+      return { acceptance, partition, traceId: submission.traceId, supplied, admitted };
+    } catch (error) {
+      admission.leave(admitted);
+      throw error;
+    }
+  }
+
+  /** Step three: the record, with what it counts as. */
+  async accept({ acceptance, admitted }: Prepared): Promise<AcceptVerdict> {
+    const { store, admission } = this.#deps;
+    try {
+      return await store.accept(acceptance, (shard, texts) => admission.leave(admitted, shard, texts));
+    } finally {
+      admission.leave(admitted);
+    }
   }
 
   #resolveRoute(
     { options, lane, items }: Submission,
     signature: ModelSignature,
-  ): { route: Route; partition: Partition; notices: string[] } {
+  ): { route: Route; partition: Partition; notices: string[]; rows: number } {
     const { fleet, admission, rowMeans, clock } = this.#deps;
     const { model, affinity, version } = signature;
     const rows = items.reduce((sum, { tensors }) => sum + rowsOf(tensors, signature), 0);
@@ -158,8 +169,8 @@ export class RequestSubmitter {
     const deviceClass = route.device_class as DeviceClass;
     const partition = { model, deviceClass, lane };
     if (!fleet.liveClasses(model, version).has(deviceClass))
-      return { route, partition, notices: [NO_WORKER] };
-    return { route, partition, notices: NOTICES_NONE };
+      return { route, partition, rows, notices: [NO_WORKER] };
+    return { route, partition, rows, notices: NOTICES_NONE };
   }
 
   #checkDeadlines(question: DeadlineQuestion): Promise<string | undefined> | undefined {
@@ -177,17 +188,18 @@ export class RequestSubmitter {
   }
 
   /** Steps three and four of an id that nobody has seen yet: both leave in the same tick, the record first. */
-  async #acceptAndEnqueue({ acceptance, partition }: Prepared): Promise<void> {
-    const { store, queues } = this.#deps;
+  async #acceptAndEnqueue(prepared: Prepared): Promise<void> {
+    const { acceptance, partition } = prepared;
+    const { queues } = this.#deps;
     const [verdict] = await Promise.all([
-      store.accept(acceptance),
+      this.accept(prepared),
       queues.of(partition).add(ticketOf(recordOf(acceptance))),
     ]);
     if (verdict !== 'accepted') throw conflict(acceptance.requestId);
   }
 
   /** The same for an id that may be known: whether there is a job to add turns out with the answer. */
-  async #acceptThenEnqueue(prepared: Prepared): Promise<Submitted> {
+  async #acceptThenEnqueue(prepared: Prepared): Promise<SubmitAnswer> {
     const { acceptance, partition } = prepared;
     const known = await this.#acceptOnly(prepared);
     if (known !== 'accepted') return known;
@@ -202,14 +214,15 @@ export class RequestSubmitter {
     return answer;
   }
 
-  async #acceptOnly({ acceptance }: Prepared): Promise<Submitted | 'accepted'> {
-    const verdict = await this.#deps.store.accept(acceptance);
-    throwIfTaken(verdict, acceptance.requestId);
-    return verdict === 'known' ? this.known(acceptance.requestId) : 'accepted';
+  async #acceptOnly(prepared: Prepared): Promise<SubmitAnswer | 'accepted'> {
+    const { requestId } = prepared.acceptance;
+    const verdict = await this.accept(prepared);
+    throwIfTaken(verdict, requestId);
+    return verdict === 'known' ? this.known(requestId) : 'accepted';
   }
 
   /** Answers with what is there, and makes sure of its job: an earlier call may have died between the two. */
-  async known(requestId: string): Promise<Submitted> {
+  async known(requestId: string): Promise<SubmitAnswer> {
     const { store, queues, clock, cached } = this.#deps;
     const [record] = await store.read([requestId]);
     // Its time was up between the two answers of Redis.
@@ -220,12 +233,12 @@ export class RequestSubmitter {
       await queues.of(partition).add(ticketOf(record));
       this.#wake(partition, record.document.version);
     }
-    return { record: presentRequest(record, clock.now()), known: true };
+    return { record: presentRequest(record, clock.now()), known: true, quotas: [] };
   }
 
   /** Tells log, metrics and, where it sleeps, the fleet of an acceptance, and presents it. */
-  accepted(prepared: Prepared): Submitted {
-    const { metrics, life, clock } = this.#deps;
+  accepted(prepared: Prepared): SubmitAnswer {
+    const { metrics, life, clock, admission } = this.#deps;
     const { acceptance, partition } = prepared;
     const runs = acceptance.follows === undefined;
     if (runs) this.#wake(partition, acceptance.document.version);
@@ -235,7 +248,8 @@ export class RequestSubmitter {
     if (life.enabled) this.#logAcceptance(prepared);
     this.#deps.lost?.note(acceptance.requestId, acceptance.resultTtlMs);
     if (runs) this.#deps.shadows?.offer(acceptance);
-    return { record: presentRequest(recordOf(acceptance), clock.now()), known: false };
+    const quotas = admission.quotas(partition, acceptance.document.tenant);
+    return { record: presentRequest(recordOf(acceptance), clock.now()), known: false, quotas };
   }
 
   /** Workers have no consumer on the queue of a model that they have not loaded. */
@@ -257,8 +271,9 @@ export class RequestSubmitter {
   }
 
   /** Makes sure that nothing stays of a request that is refused now. Returns what to throw. */
-  refused({ acceptance, partition }: Prepared, error: unknown): RemudaError {
-    const { guard, withdrawals } = this.#deps;
+  refused({ acceptance, partition, admitted }: Prepared, error: unknown): RemudaError {
+    const { guard, withdrawals, admission } = this.#deps;
+    admission.leave(admitted);
     const explained = guard.explain(error);
     if (explained.code !== 'request_id_conflict' && explained.code !== 'request_not_found') {
       withdrawals.add({ requestId: acceptance.requestId, nonce: acceptance.nonce, partition });
@@ -275,6 +290,16 @@ function allNotices(ofTarget: readonly string[], ofRoute: string[], late?: strin
 /** What of a request decides where it goes. */
 export function askOf({ model, options }: Pick<Submission, 'model' | 'options'>): ModelAsk {
   return { model, version: options.version, stickyKey: options.metadata?.sticky_key };
+}
+
+/** Of its inputs, about as they will be stored. */
+function bytesOf({ items }: Submission): number {
+  let bytes = 0;
+  for (const { tensors, frame } of items) {
+    if (frame) bytes += frame.length;
+    else for (const tensor of tensors) bytes += tensor.bytes.byteLength;
+  }
+  return bytes;
 }
 
 function withTarget(route: Route, { versionReason, fallbackFor }: Target): Route {

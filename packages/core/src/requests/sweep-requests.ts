@@ -58,6 +58,7 @@ const PAGES_PER_TURN = 20;
 /** Clocks that are kept in step differ by less. */
 const CLOCK_SLACK_MS = 2_000;
 const TRIM_STEP = 500;
+const RECOUNT_EVERY_MS = 30_000;
 /** Queues that are searched for jobs of dead workers in one turn. */
 const MOST_QUEUES = 100;
 
@@ -77,6 +78,7 @@ export class Sweeper implements Service {
   readonly #walks = new Map<number, Walk>();
   /** Of requests that are not young any more, as seen in this turn. */
   readonly #partitions = new Map<string, Partition>();
+  #recountedAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: SweeperOptions) {
     this.#options = options;
@@ -118,7 +120,19 @@ export class Sweeper implements Service {
       walk.trimCursor = (await this.#options.store.trimList(shard, walk.trimCursor, TRIM_STEP)).cursor;
     }
     await this.#freeStalled();
+    await this.#recount();
     await this.#reconciler.turn();
+  }
+
+  /** What has not ended, as limits look at it, where builds that do not count or a loss in Redis have made it wrong. */
+  async #recount(): Promise<void> {
+    const { store, metrics } = this.#options;
+    const now = this.#clock.now();
+    if (now - this.#recountedAt < RECOUNT_EVERY_MS) return;
+    this.#recountedAt = now;
+    for (const shard of store.keys.allShards()) {
+      if ((await store.recountUsage(shard)) === 'mended') metrics.repairs.inc({ kind: 'usage_recounted' });
+    }
   }
 
   /** Where workers are on the queue they have done it by now. */

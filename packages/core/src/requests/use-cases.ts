@@ -2,9 +2,11 @@
  * The use cases of a request as one bundle: what the API calls. Puts the parts together and owns their lives; each
  * use case itself stands in a file of its own beside this one.
  */
+import type { TenantLimits } from '@remuda/schemas';
 import type { Sight } from '../access/caller.js';
 import { CursorSealer } from '../access/cursor-sealer.js';
 import { TenantView } from '../access/tenant-view.js';
+import type { ClassFacts } from '../fleet/class-index.js';
 import { FleetView } from '../fleet/fleet-view.js';
 import { type Clock, systemClock } from '../lifecycle/clock.js';
 import { type Service, ServiceGroup } from '../lifecycle/service.js';
@@ -34,6 +36,7 @@ import { Admission } from './admission.js';
 import { afterEnd } from './after-end.js';
 import { Aftermath } from './aftermath.js';
 import { cancelRequest } from './cancel-request.js';
+import type { QueueLimits } from './capacity-limits.js';
 import { Catalogue, type CatalogueOptions } from './catalogue.js';
 import { Coalescing } from './coalescing.js';
 import { DeadLetters } from './dead-letters.js';
@@ -67,8 +70,10 @@ export interface RequestUseCaseDeps {
   metrics: Metrics;
   /** How long results are kept where the request does not say, in seconds. Default 3600. */
   resultTtlS?: number;
-  /** Most jobs that may wait in one partition. Default 50,000: at 1-2 KB each that is 100 MB of Redis. */
-  maxQueueDepth?: number;
+  /** Of each queue; default 50,000 requests (at 1-2 KB each 100 MB of Redis) and nothing else. */
+  limits?: Partial<QueueLimits>;
+  /** What a tenant may have that has not ended; default: what is set of it. */
+  limitsOf?(tenant: string): TenantLimits;
   /** What a 202 waits for beyond Redis's own answer; default: nothing. */
   replicas?: { confirm(): Promise<void> };
   /** Rows of head start that one level of priority gives. Default: PRIORITY_STEP_ROWS. */
@@ -94,6 +99,8 @@ export type RequestUseCaseService = RequestUseCases &
     /** For what else looks at queues or the fleet, such as gauges. */
     readonly queues: JobQueues;
     readonly store: RequestStore;
+    /** The door, for what shows how full it is. */
+    readonly admission: Admission;
     readonly fleetView: FleetView;
     /** The desired states of models, and edits of them. */
     readonly deployments: DeploymentView;
@@ -138,6 +145,7 @@ export function createRequestUseCases(deps: RequestUseCaseDeps): RequestUseCaseS
     },
     queues,
     store,
+    admission,
     fleetView: fleet,
     deployments,
     deadLetters: parts.deadLetters,
@@ -158,7 +166,8 @@ export function createRequestUseCases(deps: RequestUseCaseDeps): RequestUseCaseS
     resolve: (ask) => resolver.resolve(ask),
     signatureOf: async (model, version) => (await resolver.resolve({ model, version })).signature,
     submit: (submission) => submitter.submit(submission),
-    submitMany: (submissions) => submitMany(submissions, { submitter, store, queues, guard }),
+    submitMany: (submissions) => submitMany(submissions, { submitter, queues, guard }),
+    refusal: (model, lane, tenant) => admission.refusal(model, lane, tenant),
     beginOnce: (call) => parts.idempotency.begin(call),
     async get(requestId, sight) {
       const record = await read(requestId, sight);
@@ -182,7 +191,7 @@ export function createRequestUseCases(deps: RequestUseCaseDeps): RequestUseCaseS
 
 function partsOf(deps: RequestUseCaseDeps) {
   const { redis, subscriber, keys, repository, logger, life, metrics, clock = systemClock, inspect } = deps;
-  const { resultTtlS = 3600, maxQueueDepth = 50_000, idempotencyTtlS = 24 * 3600 } = deps;
+  const { resultTtlS = 3600, idempotencyTtlS = 24 * 3600 } = deps;
   const onError = (err: Error): void =>
     logger.warn({ err }, 'background work of the API failed; it is tried again');
   const store = new RequestStore(redis, keys);
@@ -208,7 +217,13 @@ function partsOf(deps: RequestUseCaseDeps) {
   const resolver = new ModelResolver({ catalogue, deployments, fleet, random: deps.random });
   const doorbell = new Doorbell({ redis, keys, onError, clock });
   const tenants = new TenantView({ redis, subscriber, keys, onError, clock });
-  const admission = new Admission({ redis, queues, maxQueueDepth, clock });
+  const admission = new Admission({
+    ...{ redis, queues, store, clock, random: deps.random },
+    limits: { ...DEFAULT_LIMITS, ...deps.limits },
+    limitsOf: deps.limitsOf ?? ((tenant) => tenants.of(tenant).limits),
+    liveClasses: (model) => fleet.liveClasses(model),
+    rowsPerS: (partition) => rowsPerS(fleet.classFacts(partition.model), partition.deviceClass),
+  });
   const withdrawals = new Withdrawals({ store, queues, ready: () => guard.ready, logger, clock });
   const rowMeans = new RowMeans();
   const gates = { admission, withdrawals, guard };
@@ -284,6 +299,14 @@ function partsOf(deps: RequestUseCaseDeps) {
     letters,
     deadLetters,
   };
+}
+
+const DEFAULT_LIMITS: QueueLimits = { requests: 50_000, rows: null, bytes: null, waitS: null };
+
+/** Of all workers of a class together, while busy; all versions of the model share a queue. */
+function rowsPerS(classes: readonly ClassFacts[], deviceClass: string): number | undefined {
+  const seconds = classes.find((facts) => facts.deviceClass === deviceClass)?.secondsPerRow;
+  return seconds ? 1 / seconds : undefined;
 }
 
 function lifeOf(

@@ -97,6 +97,11 @@ export class Keys {
     return `${this.#tagged(shard)}:all`;
   }
 
+  /** Hash: what has not ended, by partition and by tenant. The scripts build it from tagOf(). */
+  usage(shard: number): string {
+    return `${this.#tagged(shard)}:use`;
+  }
+
   /** Sorted set: ids of requests that were given up, by the time of that. */
   dead(shard: number): string {
     return `${this.#tagged(shard)}:dead`;

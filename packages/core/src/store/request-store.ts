@@ -15,6 +15,7 @@ import type { Keys } from './keys.js';
 import type { Claim, UnitWrite, WriteVerdict } from './outcome.js';
 import { callScript, type Redis } from './redis.js';
 import { RECORD_FIELDS, type RequestDocument, readStoredRecord, type StoredRecord } from './stored-record.js';
+import { sumUsage, type Usage, useOf } from './usage.js';
 
 /** Up to here the input of a single item lies in the record itself: one key and two commands less. */
 export const INLINE_PAYLOAD_BYTES = 8 * 1024;
@@ -24,6 +25,8 @@ const LARGE_OUTCOME_BYTES = 16 * 1024;
 const UNOWNED_PAYLOAD_S = 600;
 /** Stands in place of an attempt's token in the key of an outcome that was copied: attempts count from 1. */
 const COPY_TOKEN = 0;
+/** Open requests that one script counts anew. */
+const MOST_RECOUNTED = 5_000;
 const START_ERROR = JSON.stringify(startDeadlineError());
 const FINISH_ERROR = JSON.stringify(finishDeadlineError());
 /** Outcomes of a request that is not complete yet are kept at least this long. */
@@ -54,6 +57,9 @@ export interface Acceptance {
 /** One acceptance of an id, told from others of it by the nonce. */
 type OneAcceptance = Pick<StoredRecord, 'requestId' | 'nonce'>;
 
+/** @param texts of its partition and, behind a ";", of its tenant: see usage.ts */
+export type UsageHeard = (shard: number, texts: string) => void;
+
 /** gone: it was accepted before, and its record is not kept any more. */
 export type AcceptVerdict = 'accepted' | 'known' | 'conflict' | 'gone';
 
@@ -78,11 +84,17 @@ export class RequestStore {
    * Payloads first, then the record: what has a record has its inputs. All commands leave before this returns its
    * promise, so what the caller sends next (the job) comes behind them. No pipeline object: ioredis gives each one a
    * copy of every command it knows, which costs more than the commands do; its own pipelining shares one a tick.
+   * @param heard told, where it was accepted, what has not ended now
    */
-  async accept(acceptance: Acceptance): Promise<AcceptVerdict> {
+  async accept(acceptance: Acceptance, heard?: UsageHeard): Promise<AcceptVerdict> {
     const { requestId, nonce, payloads, document } = acceptance;
     const shard = this.keys.shardOf(requestId);
-    const record = [this.keys.record(requestId), this.keys.open(shard), this.keys.all(shard)];
+    const record = [
+      this.keys.record(requestId),
+      this.keys.open(shard),
+      this.keys.all(shard),
+      this.keys.usage(shard),
+    ];
     const payloadKeys = document.inline
       ? []
       : payloads.map((_, item) => this.keys.payload(requestId, nonce, item));
@@ -106,11 +118,15 @@ export class RequestStore {
         acceptance.finishDeadline,
         acceptance.after ? '1' : '',
         acceptance.deadline + acceptance.finishDeadline > 0 ? this.keys.due(shard) : '',
+        useOf(acceptance),
         ...this.#wanted(acceptance),
       ],
     );
     const verdict = stored.length === 0 ? await answer : (await Promise.all([answer, ...stored]))[0];
-    if (verdict === 1) return 'accepted';
+    if (typeof verdict === 'string') {
+      heard?.(shard, verdict);
+      return 'accepted';
+    }
     // The bytes just stored belong to no one: the first acceptance has its own under its own nonce.
     if (payloadKeys.length > 0) await this.#redis.unlink(...payloadKeys);
     if (verdict === 0) return 'known';
@@ -385,6 +401,33 @@ export class RequestStore {
     return counts.reduce((sum, count) => sum + count, 0);
   }
 
+  /** What is counted in some fields, by shard, as the texts of usage.ts. */
+  async readUsage(fields: readonly string[]): Promise<(string | null)[][]> {
+    return Promise.all(
+      this.keys.allShards().map((shard) => this.#redis.hmget(this.keys.usage(shard), ...fields)),
+    );
+  }
+
+  /** What has not ended: every partition and every tenant of which anything has not. */
+  async allUsage(): Promise<Map<string, Usage>> {
+    const shards = await Promise.all(
+      this.keys.allShards().map((shard) => this.#redis.hgetall(this.keys.usage(shard))),
+    );
+    return sumUsage(shards);
+  }
+
+  /**
+   * Counts the requests of a shard that have not ended anew, where the counters differ from their list: a build that
+   * did not count, or records that were lost. One script of a few milliseconds, so nothing changes meanwhile.
+   * busy: they differ, but more is open than one script may count; try again when less is.
+   */
+  async recountUsage(shard: number): Promise<'right' | 'mended' | 'busy'> {
+    const tag = this.keys.usage(shard).slice(0, -':use'.length);
+    const keys = [this.keys.usage(shard), this.keys.open(shard)];
+    const reply = await callScript(this.#redis, 'recountUsage', keys, [tag, MOST_RECOUNTED]);
+    return reply === 0 ? 'right' : reply === 1 ? 'mended' : 'busy';
+  }
+
   /** No longer lists a request as open (its record is gone or has ended). */
   async forgetOpen(requestId: string): Promise<void> {
     await this.#redis.zrem(this.keys.open(this.keys.shardOf(requestId)), requestId);
@@ -437,8 +480,8 @@ export class RequestStore {
     const reply = await callScript(
       this.#redis,
       'rerouteRequest',
-      [this.keys.record(requestId)],
-      [nonce, JSON.stringify(route), heldToken, abandoned ? 1 : 0],
+      [this.keys.record(requestId), this.keys.usage(this.keys.shardOf(requestId))],
+      [nonce, JSON.stringify(route), heldToken, abandoned ? 1 : 0, `${route.device_class}/${route.lane}`],
     );
     return reply === 1 ? 'moved' : 'refused';
   }

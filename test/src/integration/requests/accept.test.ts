@@ -163,7 +163,7 @@ describe('many at once', () => {
 
 describe('a server that is full or stopping', () => {
   it('refuses above the depth of the queue, within one burst too, and stores nothing', async () => {
-    const small = await setup({ maxQueueDepth: 3 });
+    const small = await setup({ limits: { requests: 3 } });
     const settled = await Promise.allSettled(
       Array.from({ length: 5 }, () => small.cases.submit(submission())),
     );

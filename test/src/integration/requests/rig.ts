@@ -40,12 +40,19 @@ export interface Rig {
 export type RigOptions = Partial<RequestUseCaseDeps> & {
   url?: string;
   shards?: number;
+  /** The prefix of another rig: a second API process beside it. */
+  prefix?: string;
   /** Of the model, beside its defaults. */
   config?: Partial<HarnessConfig>;
 };
 
-export async function setup({ url = testUrl(), shards = 1, config, ...deps }: RigOptions = {}): Promise<Rig> {
-  const prefix = `${process.env.REMUDA_TEST_KEY_PREFIX ?? 'remuda-test'}-${randomBytes(6).toString('hex')}`;
+export async function setup({
+  url = testUrl(),
+  shards = 1,
+  prefix = newPrefix(),
+  config,
+  ...deps
+}: RigOptions = {}): Promise<Rig> {
   const keys = new Keys({ prefix, shards });
   const onError = (): void => {};
   const connect = (role: 'api' | 'subscriber' | 'runner'): Redis =>
@@ -81,6 +88,10 @@ export async function setup({ url = testUrl(), shards = 1, config, ...deps }: Ri
       for (const connection of [redis, subscriber, other]) closeRedis(connection);
     },
   };
+}
+
+function newPrefix(): string {
+  return `${process.env.REMUDA_TEST_KEY_PREFIX ?? 'remuda-test'}-${randomBytes(6).toString('hex')}`;
 }
 
 function testUrl(): string {

@@ -1,4 +1,5 @@
--- Shared by the scripts that end a request. A terminal state never changes: callers look before they call these.
+-- Shared by the scripts that end a request; behind usage.lua. A terminal state never changes: callers look before they
+-- call these.
 
 local TERMINAL = { succeeded = true, partial = true, failed = true, cancelled = true, expired = true }
 
@@ -41,12 +42,14 @@ end
 -- A request whose end still has to be told to others is kept at least this long, whatever its retention.
 local AFTERMATH_MS = 7 * 24 * 3600 * 1000
 
--- Makes a request terminal: status, time, time to live; no longer open. What is to be done after its end (a webhook,
--- say) is noted in the same step, so that no crash can come between. Returns how long it is kept, in milliseconds.
+-- Makes a request terminal: status, time, time to live; no longer open, nor counted as such. What is to be done after
+-- its end (a webhook, say) is noted in the same step, so that no crash can come between. Returns how long it is kept, in
+-- milliseconds.
 -- timed: it has a deadline, so it stands among those that the sweeper looks at when that passes.
 local function end_request(rec, open, tag, id, status, now, ttl_ms, after, channel, timed)
   redis.call('HSET', rec, 's', status, 'fin', now, 'exp', now + ttl_ms)
   redis.call('ZREM', open, id)
+  end_usage(tag .. ':use', redis.call('HGET', rec, 'use'))
   if timed then redis.call('ZREM', tag .. ':due', id) end
   if after then
     ttl_ms = math.max(ttl_ms, AFTERMATH_MS)

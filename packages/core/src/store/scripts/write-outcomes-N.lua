@@ -8,6 +8,7 @@
 -- Returns for each item: verdict (written, too_late, already_terminal, fenced, record_missing), and the status of the
 -- request where this outcome ended it, else ''.
 local out, ended = {}, {}
+ended_usage = {}
 local now, tag, limits = store_now(), ARGV[3], ARGV[4]
 for i = 2, #KEYS do
   local rec = KEYS[i]
@@ -57,5 +58,6 @@ for i = 2, #KEYS do
   out[#out + 1] = verdict
   out[#out + 1] = became
 end
+settle_usage(tag .. ':use')
 if #ended > 0 then redis.call('PUBLISH', ARGV[2], table.concat(ended, ' ')) end
 return out
