@@ -1,0 +1,85 @@
+/** Carries out the faults of a plan, counts them, and has the recovery from each measured. */
+import { FAULT_KINDS, type FaultName } from '../plan/fault-kinds.js';
+import type { Fault } from '../plan/plan.js';
+import type { Recoveries } from '../watch/recovery.js';
+import type { Witness } from '../watch/witness.js';
+import { NETWORK_FAULTS } from './network-faults.js';
+import { JOB_FAULTS } from './old-jobs.js';
+import { PROCESS_FAULTS } from './process-faults.js';
+import { REDIS_FAULTS } from './redis-faults.js';
+import { SINK_FAULTS } from './sink-faults.js';
+import { type Site, type Strike, struckSlot } from './site.js';
+
+const STRIKES: Partial<Record<FaultName, Strike>> = {
+  ...PROCESS_FAULTS,
+  ...REDIS_FAULTS,
+  ...NETWORK_FAULTS,
+  ...JOB_FAULTS,
+  ...SINK_FAULTS,
+};
+
+export interface InjectorOptions {
+  site: Site;
+  witness: Witness;
+  recoveries: Recoveries;
+  now(): number;
+  say(line: string): void;
+}
+
+export class Injector {
+  readonly #options: InjectorOptions;
+  /** How many of each kind were carried out. */
+  readonly byKind = new Map<FaultName, number>();
+  /** Faults at the same place wait for each other: what is down cannot be killed. */
+  readonly #turns = new Map<string, Promise<void>>();
+
+  constructor(options: InjectorOptions) {
+    this.#options = options;
+  }
+
+  get count(): number {
+    return [...this.byKind.values()].reduce((sum, count) => sum + count, 0);
+  }
+
+  /** Resolves when the disturbance is over. */
+  inject(fault: Fault): Promise<void> {
+    const place = this.#placeOf(fault);
+    const turn = (this.#turns.get(place) ?? Promise.resolve()).then(() => this.#carryOut(fault));
+    // Whoever waits for this one hears of its failure; the next at this place only of its end.
+    this.#turns.set(place, turn.catch(() => {}));
+    return turn;
+  }
+
+  async #carryOut(fault: Fault): Promise<void> {
+    const { site, witness, recoveries, now, say } = this.#options;
+    const strike = STRIKES[fault.kind] as Strike;
+    const { strikes } = FAULT_KINDS[fault.kind];
+    const held = strikes === 'worker' ? witness.heldBy(struckSlot(fault, site).id) : [];
+    say(describe(fault, site));
+    const struckAt = now();
+    if (held.length > 0) recoveries.untilAll(fault.kind, held, struckAt);
+    await strike(fault, site);
+    if (strikes === 'store' || strikes === 'api' || strikes === 'process')
+      recoveries.untilFirst(fault.kind, now());
+    this.byKind.set(fault.kind, (this.byKind.get(fault.kind) ?? 0) + 1);
+  }
+
+  #placeOf(fault: Fault): string {
+    const { strikes } = FAULT_KINDS[fault.kind];
+    if (strikes === 'worker' || strikes === 'api' || strikes === 'process')
+      return fault.kind === 'upgrade' ? 'upgrade' : struckSlot(fault, this.#options.site).name;
+    return strikes;
+  }
+}
+
+function describe(fault: Fault, site: Site): string {
+  const { number, kind, variant, locks } = fault;
+  const { strikes } = FAULT_KINDS[kind];
+  const whom =
+    kind !== 'upgrade' && (strikes === 'worker' || strikes === 'api' || strikes === 'process')
+      ? ` ${struckSlot(fault, site).name}`
+      : '';
+  const how = variant === '' ? '' : ` ${variant}`;
+  const time = locks === 0 ? '' : ` ${((locks * site.lockMs) / 1_000).toFixed(1)} s`;
+  return `fault ${number}: ${kind}${whom}${how}${time}`;
+}

@@ -1,0 +1,197 @@
+/**
+ * The clients: so many drivers send the planned calls, each until it is accepted. What got no answer is unknown and sent
+ * again under the same id (or Idempotency-Key); what was refused is sent again after a pause. Each accepted id stands in
+ * the ledger before its driver makes the next call. The gate (`allow`) keeps load and faults in step, by count.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { ChaosFleet } from '../fleet/chaos-fleet.js';
+import type { ProcessSlot } from '../fleet/process-slot.js';
+import { ApiClient, type Answer } from './api-client.js';
+import type { LedgerFile } from './ledger-file.js';
+import { type PlannedCall, type PlannedRequest, plannedCalls } from './load-plan.js';
+
+export interface LoadOptions {
+  fleet: ChaosFleet;
+  ledger: LedgerFile;
+  client: ApiClient;
+  seed: number;
+  ids: number;
+  drivers: number;
+  /** Pause of a driver between two calls: spreads the load over the faults. */
+  pauseMs: number;
+  /** The webhook option for the next request that wants one; absent: none is asked for. */
+  webhook?(): { sink: string; option: unknown };
+  /** Whether the API knows Idempotency-Key. */
+  idempotency: boolean;
+}
+
+const REFUSED_PAUSE_MS = 100;
+const UNKNOWN_PAUSE_MS = 50;
+
+export class Load {
+  readonly #options: LoadOptions;
+  readonly #calls: Generator<PlannedCall>;
+  #offered = 0;
+  #allowed = 0;
+  #turn = 0;
+  #running = 0;
+  #changed = new Set<() => void>();
+  /** Calls that had no answer, and answers that said "not accepted, try again". */
+  readonly counts = { unknown: 0, refused: 0, resent: 0 };
+
+  constructor(options: LoadOptions) {
+    this.#options = options;
+    this.#calls = plannedCalls(options.seed, options.ids);
+  }
+
+  get offered(): number {
+    return this.#offered;
+  }
+
+  /** Lets as many be offered. */
+  allow(ids: number): void {
+    this.#allowed = Math.max(this.#allowed, ids);
+    this.#tell();
+  }
+
+  /** Resolves when so many have been offered, or all. */
+  async reached(ids: number): Promise<void> {
+    while (this.#offered < Math.min(ids, this.#options.ids)) await this.#change();
+  }
+
+  /** Resolves when all are accepted. @throws Error where the API answers what it should not */
+  async run(): Promise<void> {
+    const { drivers } = this.#options;
+    this.#running = drivers;
+    await Promise.all(Array.from({ length: drivers }, () => this.#drive()));
+  }
+
+  async #drive(): Promise<void> {
+    for (;;) {
+      while (this.#offered >= this.#allowed && this.#offered < this.#options.ids) await this.#change();
+      const next = this.#calls.next();
+      if (next.done) break;
+      this.#offered += next.value.requests.length;
+      this.#tell();
+      await this.#call(next.value);
+      await sleep(this.#options.pauseMs);
+    }
+    this.#running--;
+  }
+
+  async #call(call: PlannedCall): Promise<void> {
+    if (call.form === 'batch') await this.#sendBatch(call);
+    else await this.#sendOne(call.requests[0] as PlannedRequest, call.form === 'wait');
+    for (const { cancel, id } of call.requests) if (cancel && id !== undefined) await this.#cancel(id);
+  }
+
+  async #sendOne(request: PlannedRequest, wait: boolean): Promise<void> {
+    const { client, idempotency } = this.#options;
+    const path = `/v1/models/${request.model}/requests`;
+    const key = idempotency ? request.idempotencyKey : undefined;
+    for (let body = request.body; ; ) {
+      const slot = this.#nextApi();
+      const { sent, sink } = this.#withWebhook(request, body, slot);
+      const headers = {
+        ...(wait ? { prefer: 'wait=2' } : {}),
+        ...(key === undefined ? {} : { 'idempotency-key': `"${key}"` }),
+      };
+      const answer = await client.call(slot, 'POST', path, { body: sent, headers });
+      const verdict = await this.#judge(answer);
+      if (verdict === 'accepted') return this.#accept(request, body, idOf(answer), sink);
+      if (verdict === 'hopeless') body = withoutDeadline(body);
+    }
+  }
+
+  async #sendBatch({ lane, requests }: PlannedCall): Promise<void> {
+    let left = requests.map((request) => ({ request, body: request.body }));
+    while (left.length > 0) {
+      const slot = this.#nextApi();
+      const sent = left.map(({ request, body }) => this.#withWebhook(request, body, slot));
+      const entries = sent.map(({ sent: body }, i) => ({ model: left[i]?.request.model, ...body }));
+      const answer = await this.#options.client.call(slot, 'POST', '/v1/requests:batch', {
+        body: { lane, requests: entries },
+      });
+      if ((await this.#judge(answer)) !== 'accepted') continue;
+      const { results } = answer?.body as { results: { status: number; record?: Record<string, string>; problem?: Record<string, string> }[] };
+      const again: typeof left = [];
+      for (const [i, { status, record, problem }] of results.entries()) {
+        const entry = left[i] as (typeof left)[number];
+        const verdict = await this.#judge({ status, body: record ?? problem ?? {} });
+        if (verdict === 'accepted')
+          this.#accept(entry.request, entry.body, record?.request_id as string, sent[i]?.sink);
+        else again.push(verdict === 'hopeless' ? { ...entry, body: withoutDeadline(entry.body) } : entry);
+      }
+      left = again;
+    }
+  }
+
+  /** What an answer says; waits a little where it is to be sent again. @throws Error for what should not be answered */
+  async #judge(answer: Answer | null): Promise<'accepted' | 'again' | 'hopeless'> {
+    if (answer === null) {
+      this.counts.unknown++;
+      await sleep(UNKNOWN_PAUSE_MS);
+      return 'again';
+    }
+    if (answer.status < 300) return 'accepted';
+    const { code } = answer.body as { code?: string };
+    if (code === 'deadline_unreachable') return 'hopeless';
+    const passing = answer.status === 429 || answer.status >= 500 || code === 'idempotency_in_progress';
+    if (!passing) throw new Error(`the API answered ${answer.status}: ${JSON.stringify(answer.body)}`);
+    this.counts.refused++;
+    await sleep(REFUSED_PAUSE_MS);
+    return 'again';
+  }
+
+  #accept(request: PlannedRequest, body: Record<string, unknown>, id: string, sink: string | undefined): void {
+    const { model, expected, cancel } = request;
+    const deadline = (body.metadata as { timeout_ms?: number }).timeout_ms !== undefined;
+    const entry = { id, model, expected, items: 'items' in body, deadline, cancel: cancel && request.id !== undefined };
+    this.#options.ledger.accept({ ...entry, ...(sink === undefined ? {} : { webhook: sink }) });
+  }
+
+  #withWebhook(
+    { webhook }: PlannedRequest,
+    body: Record<string, unknown>,
+    slot: ProcessSlot,
+  ): { sent: Record<string, unknown>; sink?: string } {
+    // An older build does not know the option.
+    const asked = webhook && this.#options.fleet.isCurrent(slot) ? this.#options.webhook?.() : undefined;
+    return asked ? { sent: { ...body, webhook: asked.option }, sink: asked.sink } : { sent: body };
+  }
+
+  async #cancel(id: string): Promise<void> {
+    for (;;) {
+      const answer = await this.#options.client.call(this.#nextApi(), 'DELETE', `/v1/requests/${id}`);
+      // 409: it had ended. No answer: it may have been cancelled, and is allowed to be.
+      if (answer !== null && answer.status < 500) return;
+      await sleep(REFUSED_PAUSE_MS);
+    }
+  }
+
+  #nextApi(): ProcessSlot {
+    const { apis } = this.#options.fleet;
+    return apis[this.#turn++ % apis.length] as ProcessSlot;
+  }
+
+  #change(): Promise<void> {
+    return new Promise((resolve) => this.#changed.add(resolve));
+  }
+
+  #tell(): void {
+    const waiting = [...this.#changed];
+    this.#changed.clear();
+    for (const resolve of waiting) resolve();
+  }
+}
+
+function idOf(answer: Answer | null): string {
+  return (answer?.body as { request_id: string }).request_id;
+}
+
+/** It was not accepted, since it could not have begun in time: sent without, under another id. */
+function withoutDeadline(body: Record<string, unknown>): Record<string, unknown> {
+  const { timeout_ms, ...metadata } = body.metadata as Record<string, unknown>;
+  const id = body.request_id === undefined ? {} : { request_id: `${body.request_id}-late` };
+  return { ...body, ...id, metadata };
+}

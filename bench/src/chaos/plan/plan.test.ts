@@ -1,0 +1,48 @@
+import { describe, expect, it } from 'vitest';
+import { FAULT_KINDS, FAULT_NAMES } from './fault-kinds.js';
+import { makePlan } from './plan.js';
+
+const QUESTION = { seed: 7, faults: 60, ids: 6_000, workers: 3, apis: 2 };
+
+describe('a plan of faults', () => {
+  it('is the same for the same seed, and another for another', () => {
+    expect(makePlan(QUESTION)).toEqual(makePlan(QUESTION));
+    expect(makePlan({ ...QUESTION, seed: 8 })).not.toEqual(makePlan(QUESTION));
+  });
+
+  it('has every kind before any comes twice, and common ones more often later', () => {
+    const kinds = makePlan({ ...QUESTION, faults: 400 }).map(({ kind }) => kind);
+    expect(new Set(kinds.slice(0, FAULT_NAMES.length)).size).toBe(FAULT_NAMES.length);
+    const times = (name: string) => kinds.filter((kind) => kind === name).length;
+    expect(times('worker_kill')).toBeGreaterThan(times('worker_term'));
+  });
+
+  it('strikes only what is there, for as long as its kind says, one after the other within the load', () => {
+    const plan = makePlan({ ...QUESTION, faults: 400 });
+    for (const { kind, target, locks, variant } of plan) {
+      const { strikes, locks: range = [0, 0], variants = [''] } = FAULT_KINDS[kind];
+      const there = { worker: 3, api: 2, process: 5, store: 1, sinks: 1, queue: 1 }[strikes];
+      expect(target).toBeGreaterThanOrEqual(0);
+      expect(target).toBeLessThan(there);
+      expect(locks).toBeGreaterThanOrEqual(range[0]);
+      expect(locks).toBeLessThanOrEqual(range[1]);
+      expect(variants).toContain(variant);
+    }
+    const places = plan.map(({ at }) => at);
+    expect(places).toEqual([...places].sort((a, b) => a - b));
+    expect(places[0]).toBeGreaterThan(0);
+    expect(places.at(-1)).toBeLessThan(QUESTION.ids);
+  });
+
+  it('lets a full disk come alone: what Redis has only in memory then must not die with it', () => {
+    const plan = makePlan({ ...QUESTION, faults: 400 });
+    plan.forEach(({ kind, together }, index) => {
+      if (kind === 'disk_full') expect(together || plan[index - 1]?.together).toBe(false);
+    });
+  });
+
+  it('draws from the kinds that are asked for alone', () => {
+    const plan = makePlan({ ...QUESTION, kinds: ['redis_kill'] });
+    expect(new Set(plan.map(({ kind }) => kind))).toEqual(new Set(['redis_kill']));
+  });
+});
