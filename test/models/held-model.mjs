@@ -1,5 +1,5 @@
 // Writes the model whose runs can be held on one worker and go on on others: `held`, an identity (x → y, fp32 [N, D])
-// whose runs take some 20 ms, and wait for as long as the file held/hold-<pid of the worker> exists. So what one worker
+// whose runs take some 50 ms, and wait for as long as the file held/hold-<pid of the worker> exists. So what one worker
 // does while another stands still is settled by the test and not by the speed of the machine. `await
 // makeHeldModel(dir)`, or `node test/models/held-model.mjs DIR`.
 
@@ -8,7 +8,7 @@ import { layHarnessedIdentity } from './harnessed-identity.mjs';
 
 const CONFIG = `description: Gives back x after a while, and once nobody holds its worker.
 harness: ./harness.mjs
-max_batch_size: 8
+max_batch_size: 4
 intra_op_threads: 1
 timeout_ms: 600000
 warmup: []
@@ -29,7 +29,7 @@ export async function definition({ kind }) {
       const harness = onnx.create();
       const run = harness.run.bind(harness);
       harness.run = async (batch, context) => {
-        await sleep(20);
+        await sleep(50);
         while (existsSync(HOLD)) await sleep(5);
         return run(batch, context);
       };

@@ -58,7 +58,10 @@ async function main(): Promise<number> {
     fsync: fsyncOf(values.fsync),
     keep: values.keep,
   };
-  const say = (line: string): void => void process.stderr.write(`${line}\n`);
+  const begun = Date.now();
+  const say = (line: string): void => {
+    process.stderr.write(`${((Date.now() - begun) / 1_000).toFixed(1).padStart(6)} s  ${line}\n`);
+  };
   const report = await runChaos({ ...options, say });
   const { seed, ids, faults } = options;
   const only = values.only === undefined ? '' : ` --only ${values.only}`;
@@ -82,7 +85,9 @@ function kindsOf(text: string | undefined): FaultName[] | undefined {
   const names = text.split(',').map((name) => name.trim());
   const unknown = names.filter((name) => !(FAULT_NAMES as string[]).includes(name));
   if (unknown.length > 0)
-    throw new Error(`--only ${unknown.join(', ')}: no such kind of fault; there are ${FAULT_NAMES.join(', ')}`);
+    throw new Error(
+      `--only ${unknown.join(', ')}: no such kind of fault; there are ${FAULT_NAMES.join(', ')}`,
+    );
   return names as FaultName[];
 }
 

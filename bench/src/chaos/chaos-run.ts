@@ -12,13 +12,13 @@ import { ChaosFleet, type ChaosFleetOptions, KEY_PREFIX } from './fleet/chaos-fl
 import { ApiClient } from './load/api-client.js';
 import { LedgerFile } from './load/ledger-file.js';
 import { Sinks } from './load/sinks.js';
-import { FencedWrites } from './watch/fenced-writes.js';
+import { type Judged, judge } from './verdict.js';
 import { AofTail } from './watch/aof-tail.js';
 import { Calm } from './watch/calm.js';
+import { FencedWrites } from './watch/fenced-writes.js';
 import { IdleWatch } from './watch/idle-watch.js';
 import { Recoveries } from './watch/recovery.js';
 import { Witness } from './watch/witness.js';
-import { type Judged, judge } from './verdict.js';
 
 export interface ChaosRunOptions extends ChaosFleetOptions {
   say?(line: string): void;
@@ -77,7 +77,13 @@ export class ChaosRun {
     this.fenced.start();
     const { ledger, calm } = this;
     const site: Site = { fleet, calm, lockMs, ledger, sinks };
-    this.injector = new Injector({ site, witness: this.witness, recoveries: this.recoveries, now: Date.now, say });
+    this.injector = new Injector({
+      site,
+      witness: this.witness,
+      recoveries: this.recoveries,
+      now: Date.now,
+      say,
+    });
   }
 
   /** Waits until every id of the ledger has ended and was told; gives up when for so long nothing has changed. */
@@ -87,7 +93,9 @@ export class ChaosRun {
     for (;;) {
       this.#throwIfFailed();
       const left = entries.filter(
-        ({ id, webhook }) => !this.#hasEnded(id) || (webhook !== undefined && webhook !== 'gone' && !this.sinks.delivered.has(id)),
+        ({ id, webhook }) =>
+          !this.#hasEnded(id) ||
+          (webhook !== undefined && webhook !== 'gone' && !this.sinks.delivered.has(id)),
       ).length;
       if (left === 0) return;
       if (left < missing) [missing, since] = [left, Date.now()];

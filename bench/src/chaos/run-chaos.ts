@@ -19,6 +19,8 @@ export interface ChaosOptions {
   apis?: number;
   /** Root of an older build to begin with. */
   oldBuild?: string;
+  /** Longest that a request may wait beside a worker with nothing to do, in seconds. Default 12. */
+  idleLimitS?: number;
   say?(line: string): void;
 }
 
@@ -34,7 +36,7 @@ const PATIENCE_MS = 90_000;
 const IDLE_LIMIT_S = (2 * LOCK_MS) / 1_000 + 8;
 
 export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
-  const { seed, ids, workers = 3, apis = 2, say = () => {} } = options;
+  const { seed, ids, workers = 3, apis = 2, idleLimitS = IDLE_LIMIT_S, say = () => {} } = options;
   const begun = Date.now();
   const run = await ChaosRun.start({
     ...{ workers, apis, lockMs: LOCK_MS, say },
@@ -60,7 +62,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
     }
     const judged = await run.judgeAll();
     const seconds = (Date.now() - begun) / 1_000;
-    return makeReport(run, judged, { seed, skipped, idleLimitS: IDLE_LIMIT_S, seconds });
+    return makeReport(run, judged, { seed, skipped, idleLimitS, seconds });
   } finally {
     await run.stop();
   }
@@ -80,7 +82,8 @@ async function possible(
     for (const kind of ['sink_slow', 'sink_500', 'sink_410', 'sink_reset'] as const)
       obstacles[kind] = 'this build sends no webhooks';
   const kinds = only.filter((kind) => obstacles[kind] === undefined);
-  if (kinds.length === 0) throw new Error(`none of these can be carried out here: ${JSON.stringify(obstacles)}`);
+  if (kinds.length === 0)
+    throw new Error(`none of these can be carried out here: ${JSON.stringify(obstacles)}`);
   const skipped = Object.fromEntries(
     only.filter((kind) => !kinds.includes(kind)).map((kind) => [kind, obstacles[kind]]),
   );

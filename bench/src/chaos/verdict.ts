@@ -7,7 +7,6 @@ import type { LedgerEntry } from './load/ledger-file.js';
 import type { Expected } from './load/load-plan.js';
 import { showsFenced, type WitnessedRequest } from './watch/witness.js';
 
-
 export interface Judged {
   entry: LedgerEntry;
   terminal: boolean;
@@ -56,7 +55,9 @@ function doubledOf(
   if (!witnessed) return {};
   if (witnessed.ends.length > 1) return { doubled: `it ended as ${witnessed.ends.join(', then ')}` };
   if (witnessed.rewritten > 0) return { doubled: 'an outcome was written over another or behind the end' };
-  if (showsFenced(witnessed)) return { doubled: 'it shows the result of a worker that had lost it' };
+  const fenced = showsFenced(witnessed);
+  if (fenced)
+    return { doubled: `it shows the result of ${fenced.writer}, which had lost it to ${fenced.holder}` };
   if (result && witnessed.ends[0] !== result.status)
     return { doubled: `it ended as ${witnessed.ends[0]} and is told as ${result.status}` };
   return {};

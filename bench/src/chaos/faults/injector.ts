@@ -1,4 +1,5 @@
 /** Carries out the faults of a plan, counts them, and has the recovery from each measured. */
+import { setTimeout as sleep } from 'node:timers/promises';
 import { FAULT_KINDS, type FaultName } from '../plan/fault-kinds.js';
 import type { Fault } from '../plan/plan.js';
 import type { Recoveries } from '../watch/recovery.js';
@@ -17,6 +18,10 @@ const STRIKES: Partial<Record<FaultName, Strike>> = {
   ...JOB_FAULTS,
   ...SINK_FAULTS,
 };
+
+/** Longest wait for something to be hit. */
+const AIM_MS = 1_000;
+const LOOK_EVERY_MS = 5;
 
 export interface InjectorOptions {
   site: Site;
@@ -46,12 +51,16 @@ export class Injector {
     const place = this.#placeOf(fault);
     const turn = (this.#turns.get(place) ?? Promise.resolve()).then(() => this.#carryOut(fault));
     // Whoever waits for this one hears of its failure; the next at this place only of its end.
-    this.#turns.set(place, turn.catch(() => {}));
+    this.#turns.set(
+      place,
+      turn.catch(() => {}),
+    );
     return turn;
   }
 
   async #carryOut(fault: Fault): Promise<void> {
     const { site, witness, recoveries, now, say } = this.#options;
+    await this.#takeAim(fault);
     const strike = STRIKES[fault.kind] as Strike;
     const { strikes } = FAULT_KINDS[fault.kind];
     const held = strikes === 'worker' ? witness.heldBy(struckSlot(fault, site).id) : [];
@@ -62,6 +71,15 @@ export class Injector {
     if (strikes === 'store' || strikes === 'api' || strikes === 'process')
       recoveries.untilFirst(fault.kind, now());
     this.byKind.set(fault.kind, (this.byKind.get(fault.kind) ?? 0) + 1);
+  }
+
+  /** Until there is something to be hit; not for ever, since the last requests may be through. */
+  async #takeAim(fault: Fault): Promise<void> {
+    const { site, witness, now } = this.#options;
+    const onWorker = FAULT_KINDS[fault.kind].strikes === 'worker';
+    const isPrey = (): boolean =>
+      onWorker ? witness.heldBy(struckSlot(fault, site).id).length > 0 : witness.open.size > 0;
+    for (const until = now() + AIM_MS; now() < until && !isPrey(); ) await sleep(LOOK_EVERY_MS);
   }
 
   #placeOf(fault: Fault): string {

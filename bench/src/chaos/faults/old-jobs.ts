@@ -45,7 +45,11 @@ interface Pattern {
 
 async function patternOf({ fleet }: Site): Promise<Pattern> {
   const entry = await firstOfHeld(fleet.redis.redis);
-  const document = JSON.parse(entry) as { version: string; digest: string; units: [number, number, string][] };
+  const document = JSON.parse(entry) as {
+    version: string;
+    digest: string;
+    units: [number, number, string][];
+  };
   return { version: document.version, digest: document.digest, group: document.units[0]?.[2] ?? '' };
 }
 
@@ -59,7 +63,13 @@ async function firstOfHeld(redis: Site['fleet']['redis']['redis']): Promise<stri
   throw new Error('no request of the model held has been accepted yet');
 }
 
-async function layOne(fault: Fault, index: number, pattern: Pattern, site: Site, queue: Queue): Promise<void> {
+async function layOne(
+  fault: Fault,
+  index: number,
+  pattern: Pattern,
+  site: Site,
+  queue: Queue,
+): Promise<void> {
   const id = `old-${fault.number}-${index}`;
   const random = new Random(fault.number * COUNT + index);
   const values = Array.from({ length: 4 }, () => random.whole(-1_000, 1_000));
@@ -71,7 +81,16 @@ async function layOne(fault: Fault, index: number, pattern: Pattern, site: Site,
   await redis
     .multi()
     .hset(`${TAG}:q:${id}`, {
-      ...{ s: 'queued', nonce: facts.nonce, acc: facts.nonce, fp: `fp-${id}`, at: now, n: 1, ttl: TTL_MS, dl: 0 },
+      ...{
+        s: 'queued',
+        nonce: facts.nonce,
+        acc: facts.nonce,
+        fp: `fp-${id}`,
+        at: now,
+        n: 1,
+        ttl: TTL_MS,
+        dl: 0,
+      },
       doc: JSON.stringify(oldDocument(facts, digest, units)),
       in: inputFrame(values),
     })

@@ -59,7 +59,7 @@ const fillMemory: Strike = async ({ variant, locks }, { fleet: { redis }, lockMs
 
 /**
  * Under everysec Redis answers MISCONF until its write goes through; under always it ends, and is started again when
- * there is room. What it has in memory alone must not die with it, so nothing else may happen meanwhile.
+ * there is room. What it has in memory alone must not die with it: faults of Redis wait for each other.
  */
 const fillDisk: Strike = async ({ variant, locks }, { fleet: { redis }, lockMs }) => {
   const { pid } = redis;
@@ -94,4 +94,3 @@ export const REDIS_FAULTS: Partial<Record<FaultName, Strike>> = {
   memory_full: onStore(fillMemory),
   disk_full: onStore(fillDisk),
 };
-

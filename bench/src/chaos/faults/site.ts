@@ -26,4 +26,3 @@ export function struckSlot({ target, kind }: Fault, { fleet }: Site): ProcessSlo
       : fleet.processes;
   return slots[target % slots.length] as ProcessSlot;
 }
-

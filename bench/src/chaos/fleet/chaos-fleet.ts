@@ -26,6 +26,8 @@ export interface ChaosFleetOptions {
   apiEnv?: Record<string, string>;
   /** Root of an older build that all processes begin with; upgrade() replaces them one by one. */
   oldBuild?: string;
+  /** How far the clocks of the workers are off at their start; default 0. */
+  clockOffsetMs?: number;
   /** Leave the folder in place. */
   keep?: boolean;
   /** Modules of this build to preload into every process. */
@@ -113,7 +115,7 @@ export class ChaosFleet {
   async stop(): Promise<void> {
     await Promise.all(this.processes.map((slot) => slot.sweep()));
     await Promise.all(this.#proxies.map((proxy) => proxy.stop()));
-    await this.redis.stop();
+    await this.redis.stop(this.options.keep ? join(this.folder, 'redis-kept') : undefined);
     if (!this.options.keep) rmSync(this.folder, { recursive: true, force: true, maxRetries: 5 });
     await this.#warden.dismiss();
   }
@@ -138,6 +140,7 @@ export class ChaosFleet {
         ),
       env: (life) => this.#environment(slot, `${name}-${life}`),
     });
+    if (kind === 'worker') slot.clockOffsetMs = this.options.clockOffsetMs ?? 0;
     return slot;
   }
 
@@ -174,7 +177,7 @@ export class ChaosFleet {
   }
 }
 
-/** held: 20 ms a run, and can be held. add: the answer is no input. fail-on-mark: the items that are to fail do. */
+/** held: 50 ms a run, and can be held. add: the answer is no input. fail-on-mark: the items that are to fail do. */
 async function layModels(folder: string): Promise<void> {
   await makeRepository(folder, { tiny: ['add', 'fail-on-mark'] });
   const script = new URL('../../../../test/models/held-model.mjs', import.meta.url).href;

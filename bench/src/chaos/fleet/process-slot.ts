@@ -127,13 +127,10 @@ export class ProcessSlot {
     this.readySince = Date.now();
   }
 
-  /** Whatever is left of any of its processes. */
+  /** Ends whatever is left of any of its processes, at once. */
   async sweep(): Promise<void> {
-    if (this.#child && this.#child.exitCode === null && this.#child.signalCode === null) {
-      this.thaw();
-      await this.terminate();
-    }
     for (const group of this.#groups.splice(0)) killGroup(group);
+    await this.#ended;
   }
 
   #signal(name: NodeJS.Signals): void {
@@ -153,7 +150,9 @@ export class ProcessSlot {
       const fail = (reason: string): void => {
         clearTimeout(timer);
         child.kill('SIGKILL');
-        reject(new Error(`${this.id} ${reason}\n${readFileSync(this.#options.logFile, 'utf8').slice(-2_000)}`));
+        reject(
+          new Error(`${this.id} ${reason}\n${readFileSync(this.#options.logFile, 'utf8').slice(-2_000)}`),
+        );
       };
       const timer = setTimeout(() => fail(`was not ready after ${READY_MS} ms`), READY_MS);
       child.once('exit', (code, signal) => fail(`ended with ${signal ?? code} before it was ready`));

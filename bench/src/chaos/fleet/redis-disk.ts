@@ -42,7 +42,8 @@ export class RedisDisk {
   empty(serverPid: number): void {
     if (this.kind === 'tmpfs') run('mount', ['-o', `remount,size=${ROOM}`, this.folder]);
     // A server that has ended by it is started without.
-    else spawnSync('prlimit', ['--pid', String(serverPid), '--fsize=unlimited:unlimited'], { stdio: 'ignore' });
+    else
+      spawnSync('prlimit', ['--pid', String(serverPid), '--fsize=unlimited:unlimited'], { stdio: 'ignore' });
   }
 
   remove(): void {
@@ -72,7 +73,10 @@ export function limitableServer(folder: string, binary: string): string {
 
 function mounted(folder: string): boolean {
   if (process.platform !== 'linux' || process.getuid?.() !== 0) return false;
-  return spawnSync('mount', ['-t', 'tmpfs', '-o', `size=${ROOM}`, 'remuda-chaos', folder], { stdio: 'ignore' }).status === 0;
+  return (
+    spawnSync('mount', ['-t', 'tmpfs', '-o', `size=${ROOM}`, 'remuda-chaos', folder], { stdio: 'ignore' })
+      .status === 0
+  );
 }
 
 function has(program: string): boolean {

@@ -4,6 +4,7 @@
  * kill -9 while an fsync takes long: Redis then puts off the write itself.
  */
 import { spawnSync } from 'node:child_process';
+import { cpSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connectRedis, type Redis } from '@remuda/core/store/redis';
@@ -94,10 +95,12 @@ export class RedisHost {
     }
   }
 
-  async stop(): Promise<void> {
+  /** @param keepIn where its files are copied to before its disk goes */
+  async stop(keepIn?: string): Promise<void> {
     this.redis.disconnect();
     spawnSync('kill', ['-CONT', String(this.pid)], { stdio: 'ignore' });
     await this.#server.stop();
+    if (keepIn !== undefined) cpSync(this.disk.folder, keepIn, { recursive: true });
     this.disk.remove();
   }
 }

@@ -32,6 +32,11 @@ async function dial(): Promise<{ socket: Socket; heard(): string }> {
   return { socket, heard: () => text };
 }
 
+/** However it came to that. */
+function closed(socket: Socket): Promise<unknown> {
+  return new Promise((resolve) => socket.once('close', resolve));
+}
+
 it('passes bytes both ways, late where it is told to, and in order', async () => {
   const { socket, heard } = await dial();
   proxy.delay(30);
@@ -45,11 +50,11 @@ it('passes bytes both ways, late where it is told to, and in order', async () =>
 it('cuts what is there, refuses what is new, and takes connections again when it is mended', async () => {
   const { socket } = await dial();
   proxy.cut();
-  await once(socket, 'close');
+  await closed(socket);
   const refused = connect(proxy.port, '127.0.0.1');
   clients.push(refused);
   refused.on('error', () => {});
-  await once(refused, 'close');
+  await closed(refused);
   proxy.mend();
   const { socket: again, heard } = await dial();
   again.write('here');

@@ -17,8 +17,14 @@ export class Warden {
 
   constructor() {
     // The build's file also where a test runner runs the sources.
-    const entry = fileURLToPath(new URL('./warden-entry.js', import.meta.url).href.replace('/bench/src/', '/bench/dist/'));
-    this.#child = fork(entry, [], { detached: true, stdio: ['ignore', 'ignore', 'ignore', 'ipc'], execArgv: [] });
+    const entry = fileURLToPath(
+      new URL('./warden-entry.js', import.meta.url).href.replace('/bench/src/', '/bench/dist/'),
+    );
+    this.#child = fork(entry, [], {
+      detached: true,
+      stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
+      execArgv: [],
+    });
     this.#child.on('error', () => {});
     this.#child.unref();
     this.#child.channel?.unref();

@@ -12,7 +12,9 @@ const real = fs.readFileSync;
 if (folder !== undefined) {
   fs.readFileSync = ((path: fs.PathOrFileDescriptor, ...rest: []) => {
     const name = String(path);
-    return /\/store\/scripts\/[^/]+\.lua$/.test(name) ? real(join(folder, basename(name)), ...rest) : real(path, ...rest);
+    return /\/store\/scripts\/[^/]+\.lua$/.test(name)
+      ? real(join(folder, basename(name)), ...rest)
+      : real(path, ...rest);
   }) as typeof fs.readFileSync;
   syncBuiltinESMExports();
 }

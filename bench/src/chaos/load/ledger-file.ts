@@ -38,6 +38,10 @@ export class LedgerFile {
   /** One entry for each id: an id that was accepted twice is one request. */
   read(): LedgerEntry[] {
     const lines = readFileSync(this.#path, 'utf8').split('\n').filter(Boolean);
-    return [...new Map(lines.map((line) => JSON.parse(line) as LedgerEntry).map((entry) => [entry.id, entry])).values()];
+    return [
+      ...new Map(
+        lines.map((line) => JSON.parse(line) as LedgerEntry).map((entry) => [entry.id, entry]),
+      ).values(),
+    ];
   }
 }

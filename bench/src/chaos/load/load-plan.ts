@@ -78,7 +78,10 @@ function plannedItem(
   const x = numbers();
   if (model === 'add') {
     const b = numbers();
-    return { inputs: { a: tensor(x), b: tensor(b) }, expected: { values: x.map((value, i) => value + (b[i] as number)) } };
+    return {
+      inputs: { a: tensor(x), b: tensor(b) },
+      expected: { values: x.map((value, i) => value + (b[i] as number)) },
+    };
   }
   if (model === 'fail-on-mark' && random.chance(0.2))
     return { inputs: { x: tensor([MARK, ...x.slice(1)]) }, expected: { code: 'inference_failed' } };

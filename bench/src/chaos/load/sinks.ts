@@ -32,7 +32,7 @@ export class Sinks {
   }
 
   urlOf(name: SinkName): string {
-    const { port } = this.#servers.get(name)?.address() as { port: number };
+    const { port } = (this.#servers.get(name) as Server).address() as { port: number };
     return `http://127.0.0.1:${port}/hook`;
   }
 

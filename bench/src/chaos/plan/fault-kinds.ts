@@ -16,13 +16,13 @@ export interface FaultKind {
   locks?: readonly [least: number, most: number];
   /** One is drawn. */
   variants?: readonly string[];
-  /** Nothing else may go on meanwhile. */
-  alone?: boolean;
+  /** What it ends is started again while the plan goes on. */
+  lingers?: boolean;
 }
 
 const KINDS = {
-  worker_kill: { about: 'kill -9 of a worker, started again', strikes: 'worker', weight: 2 },
-  worker_term: { about: 'SIGTERM to a worker, started again', strikes: 'worker' },
+  worker_kill: { about: 'kill -9 of a worker, started again', strikes: 'worker', weight: 2, lingers: true },
+  worker_term: { about: 'SIGTERM to a worker, started again', strikes: 'worker', lingers: true },
   worker_stop_short: {
     about: 'a worker and its runners stand still, shorter than its locks',
     strikes: 'worker',
@@ -36,8 +36,8 @@ const KINDS = {
   },
   runner_kill: { about: 'kill -9 of the runners of a worker', strikes: 'worker', weight: 2 },
   runner_stop: { about: 'the runners of a worker stand still', strikes: 'worker', locks: [0.3, 1.5] },
-  api_kill: { about: 'kill -9 of an API process, started again', strikes: 'api', weight: 2 },
-  api_term: { about: 'SIGTERM to an API process, started again', strikes: 'api' },
+  api_kill: { about: 'kill -9 of an API process, started again', strikes: 'api', weight: 2, lingers: true },
+  api_term: { about: 'SIGTERM to an API process, started again', strikes: 'api', lingers: true },
   api_stop: { about: 'an API process stands still', strikes: 'api', locks: [0.3, 1.5] },
   redis_kill: { about: 'kill -9 of Redis, started again', strikes: 'store', locks: [0.1, 0.7] },
   redis_term: { about: 'SIGTERM to Redis, started again', strikes: 'store', locks: [0.1, 0.7] },
@@ -82,12 +82,12 @@ const KINDS = {
     strikes: 'store',
     locks: [0.3, 0.8],
     variants: ['everysec', 'always'],
-    alone: true,
   },
   clock_offset: {
     about: 'a worker comes back with a clock that is off',
     strikes: 'worker',
     variants: ['-90000', '-5000', '5000', '90000'],
+    lingers: true,
   },
   old_jobs: { about: 'records and jobs of an older build lie in Redis', strikes: 'queue' },
   upgrade: { about: 'a process of the older build is replaced by one of this build', strikes: 'process' },

@@ -43,7 +43,7 @@ export function makePlan(question: PlanQuestion): Fault[] {
   const [first, last] = [ids * QUIET_SHARE, ids * (1 - QUIET_SHARE)];
   const step = (last - first) / Math.max(1, faults);
   return names.map((kind, index) => {
-    const { strikes, locks = [0, 0], variants = [''], alone = false } = FAULT_KINDS[kind] as FaultKind;
+    const { strikes, locks = [0, 0], variants = [''], lingers = false } = FAULT_KINDS[kind] as FaultKind;
     return {
       number: index + 1,
       kind,
@@ -51,7 +51,7 @@ export function makePlan(question: PlanQuestion): Fault[] {
       target: random.whole(0, targets(strikes, question) - 1),
       locks: Math.round((locks[0] + random.next() * (locks[1] - locks[0])) * 100) / 100,
       variant: random.pick(variants),
-      together: random.chance(TOGETHER_SHARE) && !alone && !nextIsAlone(names[index + 1]),
+      together: random.chance(TOGETHER_SHARE) || lingers,
     };
   });
 }
@@ -63,10 +63,6 @@ function deal(random: Random, kinds: readonly FaultName[], count: number): Fault
   const dealt = random.shuffled(kinds);
   while (dealt.length < count) dealt.push(...random.shuffled(pack));
   return dealt.slice(0, count);
-}
-
-function nextIsAlone(kind: FaultName | undefined): boolean {
-  return kind !== undefined && FAULT_KINDS[kind].alone === true;
 }
 
 function targets(strikes: FaultKind['strikes'], { workers, apis }: PlanQuestion): number {

@@ -2,14 +2,20 @@ import { expect, it } from 'vitest';
 import { AofParser } from './aof-parser.js';
 
 function encoded(...parts: string[]): Buffer {
-  return Buffer.from(`*${parts.length}\r\n${parts.map((part) => `$${Buffer.byteLength(part)}\r\n${part}\r\n`).join('')}`);
+  return Buffer.from(
+    `*${parts.length}\r\n${parts.map((part) => `$${Buffer.byteLength(part)}\r\n${part}\r\n`).join('')}`,
+  );
 }
 
 const texts = (commands: readonly (readonly Buffer[])[]) =>
   commands.map((command) => command.map((part) => part.toString()).join(' '));
 
 it('gives commands as they become complete, however the bytes come', () => {
-  const file = Buffer.concat([encoded('SET', 'a', '1'), Buffer.from('#TS:1700000000\r\n'), encoded('SET', 'b', 'x\r\n*1\r\n')]);
+  const file = Buffer.concat([
+    encoded('SET', 'a', '1'),
+    Buffer.from('#TS:1700000000\r\n'),
+    encoded('SET', 'b', 'x\r\n*1\r\n'),
+  ]);
   const parser = new AofParser();
   const found: string[] = [];
   for (const byte of file) found.push(...texts(parser.push(Buffer.of(byte))));
@@ -28,7 +34,9 @@ it('gives a transaction as a whole or not at all', () => {
 it('forgets what was not whole when Redis starts again and has cut it off', () => {
   const parser = new AofParser();
   const kept = encoded('SET', 'a', '1');
-  parser.push(Buffer.concat([kept, encoded('MULTI'), encoded('SET', 'b', '2'), Buffer.from('*3\r\n$3\r\nSE')]));
+  parser.push(
+    Buffer.concat([kept, encoded('MULTI'), encoded('SET', 'b', '2'), Buffer.from('*3\r\n$3\r\nSE')]),
+  );
   parser.rewind();
   expect(parser.wanted).toBe(kept.length);
   expect(texts(parser.push(encoded('SET', 'c', '3')))).toEqual(['SET c 3']);

@@ -73,7 +73,8 @@ export class AofParser {
       this.#parsed = line.end;
       return [];
     }
-    if (kind !== STAR) throw new Error(`no command at byte ${this.#committed + this.#parsed} of the append-only file`);
+    if (kind !== STAR)
+      throw new Error(`no command at byte ${this.#committed + this.#parsed} of the append-only file`);
     return this.#readArguments(line.number, line.end);
   }
 

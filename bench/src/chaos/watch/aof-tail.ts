@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { AofParser } from './aof-parser.js';
 import type { Witness } from './witness.js';
 
-const EVERY_MS = 50;
+const EVERY_MS = 20;
 const PIECE_BYTES = 4 * 2 ** 20;
 
 export class AofTail {

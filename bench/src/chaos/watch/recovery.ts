@@ -32,7 +32,12 @@ export class Recoveries {
   }
 
   untilAll(kind: string, ids: readonly string[], since: number): void {
-    this.#begin({ kind, since, waiting: new Set(ids.filter((id) => this.#witness.open.has(id))), first: false });
+    this.#begin({
+      kind,
+      since,
+      waiting: new Set(ids.filter((id) => this.#witness.open.has(id))),
+      first: false,
+    });
   }
 
   untilFirst(kind: string, since: number): void {

@@ -27,7 +27,7 @@ describe('the witness', () => {
     see('HSETNX', KEY, 'o:0', frameOf('w1'));
     see('HSET', KEY, 's', 'succeeded', 'fin', '1');
     expect(seen()).toMatchObject({ status: 'succeeded', ends: ['succeeded'], rewritten: 0, endedAt: 5 });
-    expect(showsFenced(seen())).toBe(false);
+    expect(showsFenced(seen())).toBeNull();
     expect(witness.open.size).toBe(0);
   });
 
@@ -43,7 +43,14 @@ describe('the witness', () => {
     see('HSET', KEY, 's', 'running', 'tok', '1', 'w', 'w1');
     see('HSET', KEY, 'tok', '2', 'w', 'w2');
     see('HSETNX', KEY, 'o:0', frameOf('w1'));
-    expect(showsFenced(seen())).toBe(true);
+    expect(showsFenced(seen())).toEqual({ writer: 'w1', holder: 'w2' });
+  });
+
+  it('does not take a request that nobody has run for one that was lost: its deadline had passed', () => {
+    see('HSET', KEY, 's', 'queued');
+    see('HSETNX', KEY, 'o:0', frameOf('w2'));
+    see('HSET', KEY, 's', 'expired');
+    expect(showsFenced(seen())).toBeNull();
   });
 
   it('takes what comes after a withdrawal for another request, and leaves other keys alone', () => {

@@ -64,8 +64,11 @@ export class Witness {
 
   #seeOne(command: AofCommand): void {
     const name = (command[0] as Buffer).toString('latin1').toUpperCase();
-    if (name === 'DEL' || name === 'UNLINK') return this.#forget(command);
-    if (name !== 'HSET' && name !== 'HMSET' && name !== 'HSETNX') return;
+    if (name === 'DEL' || name === 'UNLINK') this.#forget(command);
+    else if (name === 'HSET' || name === 'HMSET' || name === 'HSETNX') this.#write(command);
+  }
+
+  #write(command: AofCommand): void {
     const id = this.#idOf(command[1]);
     if (id === undefined) return;
     const request = this.#requestOf(id);
@@ -126,7 +129,10 @@ function outcome(request: WitnessedRequest, item: number, frame: Buffer): void {
   request.outcomes.set(item, { writer, holder: request.holder });
 }
 
-/** An outcome of it was written by a worker that had lost it to another. */
-export function showsFenced({ outcomes }: WitnessedRequest): boolean {
-  return [...outcomes.values()].some(({ writer, holder }) => writer !== null && writer !== holder);
+/** Who wrote an outcome of it after having lost it to whom; null: nobody. */
+export function showsFenced({ outcomes }: WitnessedRequest): { writer: string; holder: string } | null {
+  // Without a holder nobody has run it: its deadline had passed.
+  for (const { writer, holder } of outcomes.values())
+    if (writer !== null && holder !== null && writer !== holder) return { writer, holder };
+  return null;
 }
