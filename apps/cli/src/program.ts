@@ -8,6 +8,7 @@ import type { CommandContext } from './commands/context.js';
 import { apiAddress, namedValue, wholeNumber } from './commands/option-values.js';
 import type { CliConfig } from './config.js';
 import { EXIT, EXIT_HELP } from './exit-codes.js';
+import { addLetterCommands } from './letter-program.js';
 import { addModelCommands } from './model-program.js';
 import { addModelTools } from './model-tools.js';
 import type { Terminal } from './terminal/terminal.js';
@@ -85,6 +86,7 @@ function buildProgram(choose: (run: Run) => void): Command {
   addTrace(program, choose);
   addModels(program, choose);
   addFleet(program, choose);
+  addLetterCommands(program, choose);
   addDoctor(program, choose);
   for (const command of withSubcommands(program)) describeBySummary(command);
   return program;

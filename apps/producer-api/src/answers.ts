@@ -1,5 +1,6 @@
 /** The answers about one request that several routes give: its record, its result, and the wait for the end of it. */
 import { setTimeout as sleep } from 'node:timers/promises';
+import { type Sight, sightOf } from '@remuda/core/access/caller';
 import type { RawResult } from '@remuda/core/requests/submission';
 import { isTerminal, type RequestRecord } from '@remuda/schemas';
 import type { FastifyReply } from 'fastify';
@@ -62,8 +63,9 @@ export async function sendWhenEnded(
   let record = accepted;
   let raw: RawResult | null = null;
   try {
+    const sight = sightOf(reply.request.caller);
     record = await hold(reply, accepted.request_id, ms, deps);
-    if (isTerminal(record.status)) raw = await resultOfEnded(record.request_id, deps);
+    if (isTerminal(record.status)) raw = await resultOfEnded(record.request_id, sight, deps);
   } catch (error) {
     deps.logger.warn(
       { err: error, request_id: accepted.request_id },
@@ -75,12 +77,16 @@ export async function sendWhenEnded(
 }
 
 /** Once more where the first look fails: a request that has ended must not be told as one that has not. */
-async function resultOfEnded(requestId: string, { useCases }: ServerDeps): Promise<RawResult | null> {
+async function resultOfEnded(
+  requestId: string,
+  sight: Sight,
+  { useCases }: ServerDeps,
+): Promise<RawResult | null> {
   try {
-    return await useCases.result(requestId);
+    return await useCases.result(requestId, sight);
   } catch {
     await sleep(RETRY_RESULT_MS);
-    return useCases.result(requestId);
+    return useCases.result(requestId, sight);
   }
 }
 
@@ -91,13 +97,14 @@ export async function hold(
   ms: number,
   { useCases, drain }: Pick<ServerDeps, 'useCases' | 'drain'>,
 ): Promise<RequestRecord> {
-  if (drain.closing) return useCases.get(requestId);
+  const sight = sightOf(reply.request.caller);
+  if (drain.closing) return useCases.get(requestId, sight);
   const controller = new AbortController();
   const abort = (): void => controller.abort();
   drain.signal.addEventListener('abort', abort);
   reply.raw.once('close', abort);
   try {
-    return await useCases.waitFor(requestId, ms, controller.signal);
+    return await useCases.waitFor(requestId, ms, controller.signal, sight);
   } finally {
     drain.signal.removeEventListener('abort', abort);
     reply.raw.off('close', abort);

@@ -3,6 +3,8 @@
  * away does not keep it from starting: it answers 503 until Redis is there.
  */
 
+import type { Server } from 'node:https';
+import { type AccessService, createAccess } from '@remuda/core/access/access';
 import { type Clock, systemClock } from '@remuda/core/lifecycle/clock';
 import type { Service } from '@remuda/core/lifecycle/service';
 import { lifeLog } from '@remuda/core/observability/events';
@@ -17,6 +19,8 @@ import type { ApiConfig } from './config.js';
 import { Drain } from './drain.js';
 import { keepQueueGauges } from './queue-gauges.js';
 import { createServer } from './server.js';
+import { CertificateWatch, readTlsFiles, type TlsFiles } from './tls.js';
+import { isOpen } from './who-is-let-in.js';
 
 /** Before the first call: long enough for a Redis that starts beside us, short enough not to look hung. */
 const REDIS_PATIENCE_MS = 3_000;
@@ -37,7 +41,11 @@ export class ApiService implements Service {
   readonly #redis: Redis;
   readonly #subscriber: Redis;
   readonly #useCases: RequestUseCaseService;
+  readonly #access: AccessService;
   readonly #app: FastifyInstance;
+  #certificates: CertificateWatch | undefined;
+  /** Nobody is let in before that is settled. */
+  #open = false;
   #url: string | undefined;
   #stopping: Promise<void> | undefined;
 
@@ -48,10 +56,12 @@ export class ApiService implements Service {
     this.#redis = this.#connect('api');
     this.#subscriber = this.#connect('subscriber');
     const life = lifeLog(logger);
+    const keys = new Keys(config.keyspace);
+    const connections = { redis: this.#redis, subscriber: this.#subscriber };
+    this.#access = createAccess({ ...connections, keys, logger, metrics, clock });
     this.#useCases = createRequestUseCases({
-      redis: this.#redis,
-      subscriber: this.#subscriber,
-      keys: new Keys(config.keyspace),
+      ...connections,
+      keys,
       repository: config.modelsFolder,
       logger,
       life,
@@ -60,10 +70,18 @@ export class ApiService implements Service {
       maxQueueDepth: config.maxQueueDepth,
       clock,
     });
-    keepQueueGauges(metrics, this.#useCases, this.#useCases.queues);
+    keepQueueGauges(metrics, this.#useCases, this.#useCases.queues, this.#useCases.letters);
+    const isOpenNow = (): boolean => this.#open;
     this.#app = createServer({
       useCases: this.#useCases,
+      access: this.#access,
+      get open() {
+        return isOpenNow();
+      },
+      tls: config.tls && readTlsFiles(config.tls),
+      clock,
       admin: this.#useCases.admin,
+      deadLetters: this.#useCases.deadLetters,
       ping: () => this.#ping(),
       logger,
       life,
@@ -72,6 +90,16 @@ export class ApiService implements Service {
       maxBodyBytes: config.maxBodyBytes,
       maxJsonBytes: config.maxJsonBytes,
     });
+  }
+
+  /** For who looks at its routes. */
+  get app(): FastifyInstance {
+    return this.#app;
+  }
+
+  /** Writes now when keys were last used, rather than in half a minute. */
+  writeKeyUses(): Promise<void> {
+    return this.#access.writeUses();
   }
 
   /** Where it listens. @throws Error before it does */
@@ -85,9 +113,12 @@ export class ApiService implements Service {
       this.#logger.warn({ err }, 'starting without Redis: requests are refused until it answers');
     });
     await this.#useCases.start();
-    const { host, port } = this.#config;
+    await this.#access.start();
+    const { host, port, auth, tls } = this.#config;
+    this.#open = await isOpen({ host, auth, access: this.#access, logger: this.#logger });
     this.#url = await this.#app.listen({ host, port });
-    this.#logger.info({ url: this.#url }, 'API listens');
+    if (tls) await this.#watchCertificates(tls);
+    this.#logger.info({ url: this.#url, asks_for_keys: !this.#open }, 'API listens');
   }
 
   stop(): Promise<void> {
@@ -106,9 +137,19 @@ export class ApiService implements Service {
     });
     await this.#app.close();
     cancelCut();
+    await this.#certificates?.stop();
+    await this.#access.stop();
     await this.#useCases.stop();
     closeRedis(this.#subscriber);
     closeRedis(this.#redis);
+  }
+
+  async #watchCertificates(paths: { cert: string; key: string }): Promise<void> {
+    const [logger, clock] = [this.#logger, this.#clock];
+    const server = this.#app.server as unknown as Server;
+    const use = (files: TlsFiles): void => server.setSecureContext(files);
+    this.#certificates = new CertificateWatch({ paths, use, logger, clock });
+    await this.#certificates.start();
   }
 
   #connect(role: 'api' | 'subscriber'): Redis {

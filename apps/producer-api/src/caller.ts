@@ -1,13 +1,132 @@
-/** The caller of each call, kept on the request. Without keys everybody is the same one. */
+/**
+ * Who makes each call: the API key behind `Authorization: Bearer`, found before anything of the call is read, and whether
+ * it may. Each route says in its config which scope it needs; one that says nothing needs `admin`, so that forgetting it
+ * opens nothing. A key that was seen before costs no question to Redis, unless it has a rate.
+ */
+import type { Access } from '@remuda/core/access/access';
+import type { RateVerdict } from '@remuda/core/access/call-rate';
 import { type Caller, OPEN_CALLER } from '@remuda/core/access/caller';
-import type { FastifyInstance } from 'fastify';
+import { RemudaError } from '@remuda/core/errors';
+import { DEFAULT_TENANT, type Scope } from '@remuda/schemas';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+
+/** What a route needs of who calls it; public: nothing. */
+export type Need = Scope | 'public';
 
 declare module 'fastify' {
   interface FastifyRequest {
     caller: Caller;
   }
+  interface FastifyContextConfig {
+    /** Default: admin. */
+    scope?: Need;
+  }
+  interface FastifyInstance {
+    /** What each route says that it needs, by "METHOD /path". */
+    declaredScopes: Map<string, Need | undefined>;
+  }
 }
 
-export function registerCaller(app: FastifyInstance): void {
-  app.decorateRequest('caller', { getter: () => OPEN_CALLER });
+export interface CallerOptions {
+  access: Pick<Access, 'authenticate' | 'used' | 'countCall'>;
+  /** Calls without a key are taken too, and may do everything. */
+  open: boolean;
+}
+
+/** Of what is public. */
+const NOBODY: Caller = { keyId: null, tenant: DEFAULT_TENANT, scopes: new Set() };
+/** The pages of /docs come with a plugin that knows no scopes. They say what /openapi.json says, which is public. */
+const DOCS = /^\/docs(\/|$)/;
+
+export function registerCaller(app: FastifyInstance, options: CallerOptions): void {
+  app.decorateRequest('caller', null as unknown as Caller);
+  app.decorate('declaredScopes', new Map());
+  app.addHook('onRoute', (route) => {
+    if (DOCS.test(route.url)) route.config = { ...route.config, scope: 'public' };
+    for (const method of [route.method].flat())
+      app.declaredScopes.set(`${method} ${route.url}`, route.config?.scope);
+  });
+  app.addHook('onRequest', (request, reply, done) => {
+    request.caller = NOBODY;
+    const need = request.is404 ? 'public' : (request.routeOptions.config.scope ?? 'admin');
+    if (need === 'public') return done();
+    let caller: Caller | Promise<Caller>;
+    try {
+      caller = callerOf(request.headers.authorization, options);
+    } catch (error) {
+      return done(error as Error);
+    }
+    if (!(caller instanceof Promise) && !caller.rateLimit) {
+      done(admit(caller, need, request, options));
+      return;
+    }
+    admitLater(caller, need, request, reply, options).then(done, done);
+  });
+}
+
+const BEARER = /^bearer +(\S+) *$/i;
+const OURS = /^bearer +rmd_/i;
+
+/** @throws RemudaError unauthorized */
+function callerOf(header: string | undefined, { access, open }: CallerOptions): Caller | Promise<Caller> {
+  // What an open server is told that is no key of ours is meant for somebody before it.
+  if (open && (header === undefined || !OURS.test(header))) return OPEN_CALLER;
+  if (header === undefined) {
+    throw new RemudaError('unauthorized', 'this needs an API key: send "Authorization: Bearer rmd_…"');
+  }
+  const [, text] = BEARER.exec(header) ?? [];
+  if (text === undefined) {
+    const message = 'expected "Authorization: Bearer rmd_…", received a header of another form';
+    throw new RemudaError('unauthorized', message, { given: true });
+  }
+  return access.authenticate(text);
+}
+
+/** Returns why not. */
+function admit(
+  caller: Caller,
+  need: Scope,
+  request: FastifyRequest,
+  { access }: CallerOptions,
+): Error | undefined {
+  request.caller = caller;
+  if (caller.keyId !== null) access.used(caller.keyId);
+  return caller.scopes.has(need) ? undefined : forbidden(caller, need);
+}
+
+async function admitLater(
+  found: Caller | Promise<Caller>,
+  need: Scope,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  options: CallerOptions,
+): Promise<Error | undefined> {
+  const caller = await found;
+  const refused = admit(caller, need, request, options);
+  if (refused || !caller.rateLimit) return refused;
+  const verdict = await options.access.countCall(caller);
+  tellRate(reply, caller.rateLimit, verdict);
+  return verdict.allowed ? undefined : tooFast(caller, verdict);
+}
+
+export function forbidden({ keyId, scopes }: Caller, need: Scope): RemudaError {
+  const message = `this needs an API key with the scope "${need}"; key ${keyId} has ${[...scopes].join(', ')}`;
+  return new RemudaError('forbidden', message, { scope: need });
+}
+
+function tooFast({ keyId, rateLimit }: Caller, { retryAfterS }: RateVerdict): RemudaError {
+  const allowed = `${rateLimit?.requests_per_second} calls a second, ${rateLimit?.burst} at once`;
+  const message = `API key ${keyId} may make ${allowed}: call again in ${Math.ceil(retryAfterS)} s`;
+  return new RemudaError('rate_limited', message, { retry_after_s: retryAfterS });
+}
+
+/** The fields of the RateLimit draft of the IETF: what the policy is, and what is left of it. */
+function tellRate(
+  reply: FastifyReply,
+  { requests_per_second, burst }: NonNullable<Caller['rateLimit']>,
+  { remaining, resetS }: RateVerdict,
+): void {
+  const window = Math.max(1, Math.ceil(burst / requests_per_second));
+  reply.header('ratelimit-policy', `"key";q=${burst};w=${window}`);
+  reply.header('ratelimit', `"key";r=${remaining};t=${Math.ceil(resetS)}`);
 }

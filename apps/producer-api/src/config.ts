@@ -1,6 +1,6 @@
 /** Every setting of the API, read from the environment once. The only file of this app that reads it. */
 import { readSettings } from '@remuda/core/settings/settings';
-import { SharedSettings } from '@remuda/core/settings/shared-settings';
+import { keyspaceOf, SharedSettings } from '@remuda/core/settings/shared-settings';
 import * as z from 'zod';
 
 const whole = (min: number, max: number) => z.coerce.number().int().min(min).max(max);
@@ -10,6 +10,17 @@ export const ApiSettings = SharedSettings.extend({
     .string()
     .default('127.0.0.1')
     .describe('Address to listen on. Set 0.0.0.0 in a container or to be reached from other machines.'),
+  REMUDA_API_AUTH: z
+    .enum(['auto', 'keys', 'open'])
+    .default('auto')
+    .describe(
+      'Who is let in. keys: who has an API key. open: everybody. auto: everybody on a loopback address, else keys.',
+    ),
+  REMUDA_API_TLS_CERT: z
+    .string()
+    .default('')
+    .describe('File with the certificate and its chain (PEM), for HTTPS. It is read anew when it changes.'),
+  REMUDA_API_TLS_KEY: z.string().default('').describe('File with the private key of the certificate (PEM).'),
   REMUDA_API_PORT: whole(0, 65_535).default(8080).describe('Port to listen on; 0 takes a free one.'),
   REMUDA_API_MAX_BODY_BYTES: whole(1_024, 1_073_741_824)
     .default(64 * 1024 * 1024)
@@ -47,9 +58,11 @@ export function apiConfig(env: NodeJS.ProcessEnv) {
   const settings = readSettings(ApiSettings, env);
   return {
     redisUrl: settings.REDIS_URL,
-    keyspace: { prefix: settings.REMUDA_KEY_PREFIX, shards: settings.REMUDA_RECORD_SHARDS },
+    keyspace: keyspaceOf(settings),
     modelsFolder: settings.REMUDA_MODELS,
     host: settings.REMUDA_API_HOST,
+    auth: settings.REMUDA_API_AUTH,
+    tls: tlsPaths(settings.REMUDA_API_TLS_CERT, settings.REMUDA_API_TLS_KEY),
     port: settings.REMUDA_API_PORT,
     maxBodyBytes: settings.REMUDA_API_MAX_BODY_BYTES,
     maxJsonBytes: Math.min(settings.REMUDA_API_MAX_JSON_BYTES, settings.REMUDA_API_MAX_BODY_BYTES),
@@ -60,4 +73,14 @@ export function apiConfig(env: NodeJS.ProcessEnv) {
     logLevel: settings.REMUDA_LOG_LEVEL,
     logPretty: settings.REMUDA_LOG_PRETTY,
   };
+}
+
+/** Two files or none. */
+function tlsPaths(cert: string, key: string): { cert: string; key: string } | null {
+  if (cert === '' && key === '') return null;
+  if (cert !== '' && key !== '') return { cert, key };
+  const missing = cert === '' ? 'REMUDA_API_TLS_CERT' : 'REMUDA_API_TLS_KEY';
+  throw new Error(
+    `The environment is not right:\n  ${missing}: HTTPS needs a certificate and its key: set both`,
+  );
 }

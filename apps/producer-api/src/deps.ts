@@ -1,18 +1,41 @@
 /** What the routes are given: everything that thinks or knows a server stands in packages/core. */
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Access } from '@remuda/core/access/access';
+import type { Sight } from '@remuda/core/access/caller';
+import type { Clock } from '@remuda/core/lifecycle/clock';
 import type { ModelAdmin } from '@remuda/core/models/edit-models';
 import type { LifeLog } from '@remuda/core/observability/events';
 import type { Logger } from '@remuda/core/observability/logger';
 import type { Metrics } from '@remuda/core/observability/metrics';
-import type { RequestUseCases } from '@remuda/core/requests/submission';
+import type { DeadLetters } from '@remuda/core/requests/dead-letters';
+import type { RequestFilter, RequestUseCases } from '@remuda/core/requests/submission';
 import type { FastifyBaseLogger, FastifyInstance, RawServerDefault } from 'fastify';
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import type { Drain } from './drain.js';
+import type { TlsFiles } from './tls.js';
+
+type Answer<Name extends keyof RequestUseCases> = ReturnType<RequestUseCases[Name]>;
+
+/** The use cases as routes have them: none that touches a request can be called without saying who asks. */
+export type SeenUseCases = Omit<RequestUseCases, 'get' | 'waitFor' | 'result' | 'list' | 'cancel'> & {
+  get(requestId: string, sight: Sight): Answer<'get'>;
+  waitFor(requestId: string, ms: number, signal: AbortSignal | undefined, sight: Sight): Answer<'waitFor'>;
+  result(requestId: string, sight: Sight): Answer<'result'>;
+  list(filter: RequestFilter, sight: Sight): Answer<'list'>;
+  cancel(requestId: string, sight: Sight): Answer<'cancel'>;
+};
 
 export interface ServerDeps {
-  useCases: RequestUseCases;
+  useCases: SeenUseCases;
+  access: Access;
+  /** Calls without an API key are taken, and may do everything. */
+  readonly open: boolean;
+  /** Certificate and key, PEM; null: plain HTTP. */
+  tls: TlsFiles | null;
+  clock: Clock;
   admin: ModelAdmin;
+  deadLetters: DeadLetters;
   /** Rejects, with the reason, when Redis does not answer. */
   ping(): Promise<void>;
   logger: Logger;

@@ -72,9 +72,19 @@ function findingOf(error: unknown): Finding {
   return fromFramework(error) ?? { code: 'internal', detail: ERROR_CATALOGUE.internal.sentence };
 }
 
-function fromRemudaError({ code, message, details }: RemudaError): Finding {
+/** What RFC 9110 wants beside 401, and RFC 6750 says about keys. */
+function challenge({ code, details }: RemudaError): Record<string, string> | undefined {
+  const realm = 'Bearer realm="remuda"';
+  if (code === 'unauthorized')
+    return { 'www-authenticate': details.given === true ? `${realm}, error="invalid_token"` : realm };
+  if (code !== 'forbidden') return undefined;
+  return { 'www-authenticate': `${realm}, error="insufficient_scope", scope="${details.scope}"` };
+}
+
+function fromRemudaError(error: RemudaError): Finding {
+  const { code, message, details } = error;
   const suggestions = Array.isArray(details.suggestions) ? details.suggestions.map(String) : undefined;
-  return { code, detail: message, suggestions };
+  return { code, detail: message, suggestions, headers: challenge(error) };
 }
 
 function fromViolations(code: ErrorCode, errors: readonly Violation[]): Finding {

@@ -32,7 +32,9 @@ export function registerOpenapi(app: FastifyInstance): void {
       tags: [
         { name: 'requests', description: 'Send, watch, fetch and cancel.' },
         { name: 'models', description: 'What can be run.' },
+        { name: 'dead letters', description: 'What was given up, to be looked at and run again.' },
         { name: 'admin', description: 'What is wanted of each model: versions, traffic, loading.' },
+        { name: 'access', description: 'API keys, tenants, and what was done by whom.' },
         { name: 'server', description: 'The fleet and this server.' },
       ],
     },
@@ -44,7 +46,7 @@ export function registerOpenapi(app: FastifyInstance): void {
 
 export function openapiRoute(app: FastifyInstance): void {
   let text: string | undefined;
-  app.get('/openapi.json', { schema: { hide: true } }, (_request, reply) => {
+  app.get('/openapi.json', { schema: { hide: true }, config: { scope: 'public' } }, (_request, reply) => {
     text ??= JSON.stringify(app.swagger());
     return reply.type('application/json').send(text);
   });
@@ -83,6 +85,11 @@ type Answer = { description: string; content: Record<string, { schema: z.ZodType
 
 export function json(description: string, schema: z.ZodType): Answer {
   return { description, content: { 'application/json': { schema } } };
+}
+
+/** An answer without a body. */
+export function nothing(description: string): z.ZodType {
+  return z.null().describe(description);
 }
 
 /** Problems by status, for the answers of a route. */

@@ -1,18 +1,23 @@
 /**
- * Depth of each queue and age of its head, asked of Redis just before the metrics are read: whoever scales workers
+ * Depth of each queue, age of its head, and what was given up, asked of Redis just before the metrics are read: whoever scales workers
  * looks at these.
  */
 import type { Metrics } from '@remuda/core/observability/metrics';
 import type { JobQueues } from '@remuda/core/queue/job-queue';
 import type { RequestUseCases } from '@remuda/core/requests/submission';
+import type { LetterStore } from '@remuda/core/store/letter-store';
 
 export function keepQueueGauges(
   metrics: Metrics,
   useCases: Pick<RequestUseCases, 'models'>,
   queues: Pick<JobQueues, 'of'>,
+  letters: Pick<LetterStore, 'totals'>,
 ): void {
   metrics.refreshBefore(async () => {
     const models = await useCases.models();
+    const { letters: count, bytes } = await letters.totals();
+    metrics.deadLetters.set({}, count);
+    metrics.deadLetterBytes.set({}, bytes);
     metrics.queueDepth.reset();
     metrics.queueOldestAge.reset();
     const partitions = models.flatMap(({ name, queues: known }) =>

@@ -12,6 +12,7 @@ import Fastify, {
 } from 'fastify';
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import type { ZodType } from 'zod';
+import { registerAudit } from './audit.js';
 import { REQUEST_TYPES, registerContentTypes, unsupportedType } from './bodies/content-types.js';
 import { registerCaller } from './caller.js';
 import type { ServerDeps } from './deps.js';
@@ -19,13 +20,16 @@ import { toProblem } from './errors.js';
 import { methodsOfRoutes } from './methods.js';
 import { openapiRoute, registerOpenapi } from './openapi.js';
 import { tellInternal, tellRefusal } from './refusals.js';
+import { accessRoutes } from './routes/access.js';
 import { adminModelRoutes } from './routes/admin-models.js';
+import { deadLetterRoutes } from './routes/dead-letters.js';
 import { healthRoutes } from './routes/health.js';
 import { inferenceRequestRoutes } from './routes/inference-requests.js';
 import { modelRoutes } from './routes/models.js';
 import { requestBatchRoutes } from './routes/request-batch.js';
 import { requestRoutes } from './routes/requests.js';
 import { resultRoutes } from './routes/results.js';
+import { secureHeaders } from './secure-headers.js';
 import { registerTrace } from './trace.js';
 
 /** Longest time that a call may take to arrive: the largest body over a slow line. */
@@ -38,6 +42,7 @@ export function createServer(deps: ServerDeps): FastifyInstance {
     bodyLimit: deps.maxBodyBytes,
     // Calls on a connection that stays open get our own 503, see refuseEarly.
     return503OnClosing: false,
+    ...(deps.tls === null ? {} : { https: deps.tls }),
     requestTimeout: RECEIVE_TIMEOUT_MS,
     routerOptions: { maxParamLength: 200 },
     frameworkErrors: (error, request, reply) => sendProblem(error, request, reply, deps),
@@ -47,8 +52,10 @@ export function createServer(deps: ServerDeps): FastifyInstance {
   app.setSerializerCompiler(() => JSON.stringify);
   app.setErrorHandler((error, request, reply) => sendProblem(error, request, reply, deps));
   registerTrace(app);
-  registerCaller(app);
+  secureHeaders(app, { tls: deps.tls !== null });
   refuseEarly(app, deps);
+  registerCaller(app, deps);
+  registerAudit(app, deps);
   closeWell(app, deps);
   countCalls(app, deps);
   registerContentTypes(app, deps);
@@ -68,6 +75,8 @@ function routes(scope: FastifyInstance, deps: ServerDeps): void {
   resultRoutes(app, deps);
   modelRoutes(app, deps);
   adminModelRoutes(app, deps);
+  deadLetterRoutes(app, deps);
+  accessRoutes(app, deps);
   healthRoutes(app, deps);
   openapiRoute(scope);
 }
@@ -103,6 +112,7 @@ function sendProblem(
     traceId: request.traceId,
     instance,
   });
+  request.problemCode = problem.code;
   if (request.routeOptions.config?.submits) tellRefusal(problem, error, request, deps);
   else if (problem.code === 'internal') tellInternal(error, request.traceId, deps.logger);
   // What is left of a body that was too large, or of a form, is not read: the connection cannot be used again.

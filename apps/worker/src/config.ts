@@ -5,7 +5,7 @@ import { newWorkerId } from '@remuda/core/ids';
 import { runnerEnvironment } from '@remuda/core/inference/runner-environment';
 import { parseBudgets } from '@remuda/core/models/memory-budget';
 import { readSettings } from '@remuda/core/settings/settings';
-import { SharedSettings } from '@remuda/core/settings/shared-settings';
+import { keyspaceOf, SharedSettings } from '@remuda/core/settings/shared-settings';
 import * as z from 'zod';
 
 const flag = z.enum(['true', 'false']).transform((text) => text === 'true');
@@ -120,7 +120,7 @@ export function workerConfig(env: NodeJS.ProcessEnv) {
   return {
     workerId: settings.REMUDA_WORKER_ID ?? newWorkerId(hostname(), process.pid),
     redisUrl: settings.REDIS_URL,
-    keyspace: { prefix: settings.REMUDA_KEY_PREFIX, shards: settings.REMUDA_RECORD_SHARDS },
+    keyspace: keyspaceOf(settings),
     modelsFolder: settings.REMUDA_MODELS,
     cacheFolder: settings.REMUDA_MODEL_CACHE,
     /** Value of a header "env:NAME" of a model's source. */

@@ -15,7 +15,9 @@ import type { BatchUnit } from '@remuda/core/inference/runner-protocol';
 import type { LifeLog } from '@remuda/core/observability/events';
 import type { JobTicket, TakenJob } from '@remuda/core/queue/job-queue';
 import { type Partition, queueName } from '@remuda/core/queue/partitions';
-import type { ItemError } from '@remuda/schemas';
+import { TryAgainError } from '@remuda/core/queue/retry-policy';
+import { pauseMs, ruleFor } from '@remuda/core/retries/error-classes';
+import type { HarnessConfig, ItemError } from '@remuda/schemas';
 import type { Acquired, WantedVersion } from './acquire-version.js';
 import type { Lease } from './leases.js';
 import type { ServedItem } from './served-model.js';
@@ -55,7 +57,7 @@ async function run(job: TakenJob, { served, release }: Lease, deps: ProcessJobDe
     const ends = await Promise.all(itemsOf(job, deps.now()).map((item) => served.submit(item)));
     if (ends.includes('refused') && !ends.includes('drained'))
       throw await job.handBack(refusedDelay(served.retryAfterMs));
-    await settle(job, ends, deps);
+    await settle(job, ends, served.source.config, deps);
   } finally {
     release();
   }
@@ -93,6 +95,7 @@ function itemsOf(job: TakenJob, now: number): ServedItem[] {
         acceptedAt: ticket.acceptedAt,
         arrivedAt: now,
         lane: partition.lane,
+        failures: job.failures,
         unit: unitOf(ticket, job.token, items.length, rows),
       });
     }
@@ -106,7 +109,12 @@ function unitOf(ticket: JobTicket, token: number, item: number, rows: number): B
 }
 
 /** Returns when the job may be acknowledged; throws what makes BullMQ put it back. */
-async function settle(job: TakenJob, ends: (UnitEnd | Unsettled)[], deps: ProcessJobDeps): Promise<void> {
+async function settle(
+  job: TakenJob,
+  ends: (UnitEnd | Unsettled)[],
+  config: HarnessConfig,
+  deps: ProcessJobDeps,
+): Promise<void> {
   if (ends.includes('drained')) {
     deps.life.handed_back({
       trace_id: job.ticket.traceId,
@@ -115,16 +123,24 @@ async function settle(job: TakenJob, ends: (UnitEnd | Unsettled)[], deps: Proces
     });
     throw await job.handBack();
   }
-  for (const end of ends) {
-    if (typeof end === 'string' || end.kind !== 'unavailable') continue;
-    if (job.lastAttempt) return deps.giveUp(job.ticket.requestId, end.error);
-    deps.life.retried({
-      trace_id: job.ticket.traceId,
-      request_id: job.ticket.requestId,
-      attempt: job.token,
-      code: end.error.code,
-      delay_ms: 0,
-    });
-    throw new Error(`${end.error.code}: ${end.error.message}`);
-  }
+  const errors = ends.flatMap((end) =>
+    typeof end === 'object' && end.kind === 'unavailable' ? [end.error] : [],
+  );
+  const [first] = errors;
+  if (!first) return;
+  const failures = job.failures + 1;
+  const spent = errors.find((error) => failures >= ruleFor(error.code, config).attempts);
+  if (spent) return deps.giveUp(job.ticket.requestId, spent);
+  throw tryAgain(job, first, pauseMs(ruleFor(first.code, config), failures), deps);
+}
+
+function tryAgain(job: TakenJob, error: ItemError, afterMs: number, { life }: ProcessJobDeps): Error {
+  life.retried({
+    trace_id: job.ticket.traceId,
+    request_id: job.ticket.requestId,
+    attempt: job.token,
+    code: error.code,
+    delay_ms: afterMs,
+  });
+  return new TryAgainError(`${error.code}: ${error.message}`, afterMs);
 }

@@ -73,6 +73,7 @@ function setup(config: Record<string, unknown> = {}) {
       laneRank: lane === 'interactive' ? 0 : 1,
       priority: 5,
       deadline: 0,
+      failures: 0,
       acceptedAt: now - 100,
       arrivedAt: now,
       lane,

@@ -25,6 +25,7 @@ import {
   observeDone,
 } from '@remuda/core/observability/timings';
 import { RunProfile } from '@remuda/core/profile/run-profile';
+import { ruleFor } from '@remuda/core/retries/error-classes';
 import type { RequestStore } from '@remuda/core/store/request-store';
 import type { HarnessConfig, ItemError, Lane, LoadedModel, ModelSignature } from '@remuda/schemas';
 import type { RateMeter } from './rate-meter.js';
@@ -32,6 +33,8 @@ import type { RateMeter } from './rate-meter.js';
 /** An item of a request, waiting for its batch. */
 export interface ServedItem extends Waiting {
   lane: Lane;
+  /** Attempts of its job that have failed. */
+  failures: number;
   unit: BatchUnit;
 }
 
@@ -101,6 +104,7 @@ export class ServedModel {
       newBatchId,
       onReport: (order, report) => this.#observe(order, report),
       onBisect: (order, error) => this.#bisected(order, error),
+      triesAgain: (unit, error) => this.#triesAgain(unit, error),
       onKilled: () => deps.observers.versions?.killed(deps.source.model, deps.source.version),
     });
     const { config } = deps.source;
@@ -322,6 +326,12 @@ export class ServedModel {
     const changed = runs !== this.#aheadRuns;
     this.#aheadRuns = runs;
     return changed;
+  }
+
+  #triesAgain(unit: BatchUnit, { code }: ItemError): boolean {
+    const item = this.#items.get(unit);
+    if (!item || isShadowId(unit.requestId)) return false;
+    return item.failures + 1 < ruleFor(code, this.source.config).attempts;
   }
 
   #bisected(order: BatchOrder, error: ItemError): void {

@@ -24,6 +24,7 @@ import { Aftermath } from '@remuda/core/requests/aftermath';
 import { Rerouter } from '@remuda/core/requests/reroute-requests';
 import { Sweeper } from '@remuda/core/requests/sweep-requests';
 import { Keys } from '@remuda/core/store/keys';
+import { LetterStore } from '@remuda/core/store/letter-store';
 import { closeRedis, connectRedis, type Redis, waitUntilReady } from '@remuda/core/store/redis';
 import { RequestStore } from '@remuda/core/store/request-store';
 import type { Health, ItemError, WorkerHeartbeat } from '@remuda/schemas';
@@ -285,7 +286,8 @@ export class Worker implements Service {
 
   #newSweeper(): Sweeper {
     const isTakenOut = (model: string): boolean => !this.#deployments.of(model).registered;
-    return new Sweeper({ ...this.#repairDeps(), isTakenOut });
+    const letters = new LetterStore(this.#redis, this.#store.keys);
+    return new Sweeper({ ...this.#repairDeps(), isTakenOut, letters });
   }
 
   #newRerouter(): Rerouter {

@@ -5,12 +5,17 @@ import { customAlphabet } from 'nanoid';
 const ALPHABET = '0123456789abcdefghijklmnopqrstuvwxyz';
 const twenty = customAlphabet(ALPHABET, 20);
 const eight = customAlphabet(ALPHABET, 8);
+const twelve = customAlphabet(ALPHABET, 12);
+const secret = customAlphabet(`${ALPHABET}ABCDEFGHIJKLMNOPQRSTUVWXYZ`, 43);
 
 /** req_ and 103 random bits: no two servers need to agree. */
 export const newRequestId = (): string => `req_${twenty()}`;
 /** Tells one acceptance of a request id from another (see store/request-store.ts). */
 export const newNonce = (): string => eight();
 export const newBatchId = (): string => `bat_${eight()}${eight()}`;
+export const newKeyId = (): string => twelve();
+/** Of an API key: 43 letters and digits, 256 random bits. */
+export const newKeySecret = (): string => secret();
 export const newWorkerId = (host: string, pid: number): string =>
   `${host.replace(/[^A-Za-z0-9-]/g, '-').slice(0, 40)}-${pid}-${eight()}`;
 

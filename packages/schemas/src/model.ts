@@ -3,6 +3,7 @@ import * as z from 'zod';
 import { Datatype } from './datatypes.js';
 import { Lane, ModelName } from './inference-request.js';
 import { LoadMode, LoadState, VersionPolicy } from './model-versions.js';
+import { Retries } from './retries.js';
 
 export const DEVICE_CLASSES = ['cpu', 'cuda', 'tensorrt', 'webgpu', 'coreml', 'dml'] as const;
 export const DeviceClass = z.enum(DEVICE_CLASSES).describe('The class of a device; cuda:0 is of class cuda.');
@@ -124,6 +125,7 @@ export const HarnessConfig = z
       .max(LONGEST_RUN_MS)
       .default(30_000)
       .describe('Longest time of one run; then the runner is replaced.'),
+    retries: Retries.default({}),
     affinity: z
       .array(z.union([DeviceClass, AffinityRule]))
       .min(1)

@@ -1,5 +1,6 @@
 /** The tables of settings and of model.yaml say what the schemas say: names, defaults, and for settings the words. */
-import { HarnessConfig, PaddingRule } from '@remuda/schemas';
+import { codesOf, DEFAULT_RULES, isDeadLetter } from '@remuda/core/retries/error-classes';
+import { ERROR_CLASSES, HarnessConfig, PaddingRule, type RetryClass } from '@remuda/schemas';
 import { describe, expect, it } from 'vitest';
 import { readPage, tableOf } from './documents.js';
 
@@ -74,4 +75,23 @@ describe('the fields of model.yaml in docs/models.md', () => {
   it('of a padding rule too', () => expectFields('padding', rowsOf(PaddingRule)));
   it('and of what restores lengths', () =>
     expectFields('restore', rowsOf(PaddingRule.shape.restore.unwrap().element)));
+});
+
+it('the classes of errors in docs/retries.md are those that hold', () => {
+  const pause = (ms: number): string => (ms < 1_000 ? `${ms} ms` : `${ms / 1_000} s`);
+  const expected = ERROR_CLASSES.map((errorClass) => {
+    const codes = codesOf(errorClass);
+    const rule = DEFAULT_RULES[errorClass as RetryClass];
+    const attempts = rule?.attempts ?? 1;
+    const pauses = attempts > 1 ? `${pause(rule.first_ms)} to ${pause(rule.max_ms)}` : '';
+    const kept = isDeadLetter(codes[0] as string) ? 'yes' : 'no';
+    return [
+      `\`${errorClass}\``,
+      codes.map((code) => `\`${code}\``).join(' '),
+      String(attempts),
+      pauses,
+      kept,
+    ];
+  });
+  expect(tableOf(readPage('docs/retries.md'), 'error classes')).toEqual(expected);
 });

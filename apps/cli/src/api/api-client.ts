@@ -148,6 +148,17 @@ export class ApiClient {
     return this.#parse(ModelEdited, answer);
   }
 
+  /** Any other call: its answer by its schema. @param body sent as JSON */
+  async ask<Schema extends z.ZodType>(
+    schema: Schema,
+    method: string,
+    path: string,
+    body?: unknown,
+  ): Promise<z.output<Schema>> {
+    const json = { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } };
+    return this.#parse(schema, await this.#call(method, path, body === undefined ? {} : json));
+  }
+
   /** /readyz says the same whether it is ready (200) or not (503). */
   async ready(timeoutMs: number): Promise<Health> {
     const answer = await this.#fetch('GET', '/readyz', { timeoutMs });

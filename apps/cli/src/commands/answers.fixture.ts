@@ -18,6 +18,7 @@ export const record = {
   started_at: null,
   finished_at: null,
   deadline_at: null,
+  finish_deadline_at: null,
   expires_at: at,
   trace_id: 't',
   notices: ['no live worker serves the model'],

@@ -7,7 +7,6 @@ import {
   AdminModelList,
   AliasName,
   AliasTarget,
-  InvalidInputError,
   ModelEdited,
   ModelHistory,
   ModelPatch,
@@ -16,10 +15,10 @@ import {
   ShadowRule,
   TrafficSplit,
   VersionChoice,
-  violationsOf,
 } from '@remuda/schemas';
-import type { FastifyRequest } from 'fastify';
 import * as z from 'zod';
+import { actorOf } from '../actor.js';
+import { optionalBody, parsed } from '../bodies/admin-body.js';
 import { jsonBody } from '../bodies/content-types.js';
 import type { App, ServerDeps } from '../deps.js';
 import { json, problems } from '../openapi.js';
@@ -42,12 +41,13 @@ const HEADERS = z.object({
     .optional()
     .describe('Who makes the edit, for the history; default: the address.'),
 });
-const LONGEST_ACTOR = 200;
 
 const EDITED = json('The new desired state.', ModelEdited);
 
 /** What is wanted of a model is read by every process of the fleet at each change: it has to stay small. */
 const MOST_BODY_BYTES = 262_144;
+
+const ADMIN = { scope: 'admin' } as const;
 
 export function adminModelRoutes(app: App, deps: ServerDeps): void {
   app.addHook('onRoute', (route) => {
@@ -63,18 +63,21 @@ export function adminModelRoutes(app: App, deps: ServerDeps): void {
 function readRoutes(app: App, { admin }: ServerDeps): void {
   const list = {
     ...about('All models, with what is wanted of them'),
-    response: { 200: json('Those that were taken out too.', AdminModelList), ...problems(503) },
+    response: {
+      200: json('Those that were taken out too.', AdminModelList),
+      ...problems(401, 403, 429, 503),
+    },
   };
-  app.get('/v1/admin/models', { schema: list }, async (_request, reply) =>
+  app.get('/v1/admin/models', { schema: list, config: ADMIN }, async (_request, reply) =>
     reply.send({ models: admin.list() }),
   );
 
   const detail = {
     ...about('One model: what is wanted, what is served, what each worker has'),
     params: Params,
-    response: { 200: json('As the last heartbeats say.', AdminModel), ...problems(404, 503) },
+    response: { 200: json('As the last heartbeats say.', AdminModel), ...problems(401, 403, 404, 429, 503) },
   };
-  app.get(MODEL, { schema: detail }, async (request, reply) => {
+  app.get(MODEL, { schema: detail, config: ADMIN }, async (request, reply) => {
     return reply.send(await admin.describe(request.params.model));
   });
 
@@ -82,9 +85,9 @@ function readRoutes(app: App, { admin }: ServerDeps): void {
     ...about('What was done to a model, newest first'),
     params: Params,
     querystring: HistoryQuery,
-    response: { 200: json('Who, when, what.', ModelHistory), ...problems(404, 422, 503) },
+    response: { 200: json('Who, when, what.', ModelHistory), ...problems(401, 403, 404, 422, 429, 503) },
   };
-  app.get(`${MODEL}/history`, { schema: history }, async (request, reply) => {
+  app.get(`${MODEL}/history`, { schema: history, config: ADMIN }, async (request, reply) => {
     const { limit = DEFAULT_HISTORY } = request.query;
     return reply.send({ events: await admin.history(request.params.model, limit) });
   });
@@ -93,7 +96,7 @@ function readRoutes(app: App, { admin }: ServerDeps): void {
 function registrationRoutes(app: App, { admin }: ServerDeps): void {
   const register = {
     ...about('Register a model, or change what was registered'),
-    response: { 201: EDITED, ...problems(400, 413, 415, 422, 503) },
+    response: { 201: EDITED, ...problems(400, 401, 403, 413, 415, 422, 429, 503) },
   };
   app.post(
     '/v1/admin/models',
@@ -154,7 +157,7 @@ function aliasRoutes(app: App, { admin }: ServerDeps): void {
   const remove = {
     ...edits('Take an alias away'),
     params: AliasParams,
-    response: { 200: EDITED, ...problems(404, 422, 503) },
+    response: { 200: EDITED, ...problems(401, 403, 404, 422, 429, 503) },
   };
   app.delete(`${MODEL}/aliases/:alias`, { schema: remove, config: HEADERS_ONLY }, async (request, reply) => {
     const { model, alias } = request.params;
@@ -192,7 +195,7 @@ function trafficRoutes(app: App, { admin }: ServerDeps): void {
   );
 }
 
-const HEADERS_ONLY = { headers: HEADERS };
+const HEADERS_ONLY = { ...ADMIN, headers: HEADERS };
 
 function about(summary: string) {
   return { tags: ['admin'], summary };
@@ -202,36 +205,18 @@ function edits(summary: string) {
   return {
     ...about(summary),
     params: Params,
-    response: { 200: EDITED, ...problems(400, 404, 413, 415, 422, 503) },
+    response: { 200: EDITED, ...problems(400, 401, 403, 404, 413, 415, 422, 429, 503) },
   };
 }
 
 function removes(summary: string) {
-  return { ...about(summary), params: Params, response: { 200: EDITED, ...problems(404, 503) } };
+  return {
+    ...about(summary),
+    params: Params,
+    response: { 200: EDITED, ...problems(401, 403, 404, 429, 503) },
+  };
 }
 
 function takes(body: z.ZodType) {
-  return { bodies: { 'application/json': body }, headers: HEADERS };
-}
-
-/** @throws InvalidInputError */
-function parsed<Schema extends z.ZodType>(
-  schema: Schema,
-  body: unknown,
-  path: readonly PropertyKey[] = [],
-): z.output<Schema> {
-  const result = schema.safeParse(body);
-  if (result.success) return result.data;
-  throw new InvalidInputError(violationsOf(result.error, body, path), 'invalid_request');
-}
-
-/** A POST without a body, whatever type it gives. */
-function optionalBody(request: FastifyRequest): unknown {
-  return request.body === undefined ? {} : jsonBody(request);
-}
-
-function actorOf({ headers, ip }: FastifyRequest): string {
-  const given = headers['remuda-actor'];
-  const name = typeof given === 'string' ? given.trim().slice(0, LONGEST_ACTOR) : '';
-  return name === '' ? ip : name;
+  return { ...ADMIN, bodies: { 'application/json': body }, headers: HEADERS };
 }

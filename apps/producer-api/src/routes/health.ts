@@ -4,13 +4,16 @@ import * as z from 'zod';
 import type { App, ServerDeps } from '../deps.js';
 import { json } from '../openapi.js';
 
+/** Load balancers and Kubernetes ask without a key. */
+const PUBLIC = { scope: 'public' } as const;
+
 export function healthRoutes(app: App, deps: ServerDeps): void {
   const live = {
     tags: ['server'],
     summary: 'Whether the process answers',
     response: { 200: json('It does.', Health) },
   };
-  app.get('/livez', { schema: live }, (_request, reply) => {
+  app.get('/livez', { schema: live, config: PUBLIC }, (_request, reply) => {
     return reply.send({ status: 'ok', checks: {} } satisfies Health);
   });
 
@@ -19,7 +22,7 @@ export function healthRoutes(app: App, deps: ServerDeps): void {
     summary: 'Whether requests can be taken',
     response: { 200: json('They can.', Health), 503: json('Draining, or Redis does not answer.', Health) },
   };
-  app.get('/readyz', { schema: ready }, async (_request, reply) => {
+  app.get('/readyz', { schema: ready, config: PUBLIC }, async (_request, reply) => {
     const health = await readiness(deps);
     return reply.code(health.status === 'ok' ? 200 : 503).send(health);
   });
@@ -29,7 +32,7 @@ export function healthRoutes(app: App, deps: ServerDeps): void {
     summary: 'Metrics for Prometheus',
     response: { 200: { description: 'Text format.', content: { 'text/plain': { schema: z.string() } } } },
   };
-  app.get('/metrics', { schema: metrics }, async (_request, reply) => {
+  app.get('/metrics', { schema: metrics, config: { scope: 'read' } }, async (_request, reply) => {
     return reply.type(deps.metrics.contentType).send(await deps.metrics.text());
   });
 }

@@ -28,7 +28,7 @@ const SCHEMA = {
       },
     },
     202: json('Accepted. Location is the URL of the record.', RequestRecord),
-    ...problems(400, 404, 406, 409, 413, 415, 422, 429, 503),
+    ...problems(400, 401, 403, 404, 406, 409, 413, 415, 422, 429, 503),
   },
 };
 
@@ -62,9 +62,11 @@ const HEADERS = z.object({
 });
 
 export function inferenceRequestRoutes(app: App, deps: ServerDeps): void {
-  const config = { submits: true, bodies: BODIES, headers: HEADERS };
+  const config = { scope: 'submit' as const, submits: true, bodies: BODIES, headers: HEADERS };
   app.post('/v1/models/:model/requests', { schema: SCHEMA, config }, async (request, reply) => {
-    const { waitMs, applied } = readPreferences(request.headers.prefer);
+    // Who may not see results is not given one either: then the preference is not applied.
+    const mayRead = request.caller.scopes.has('read');
+    const { waitMs, applied } = readPreferences(mayRead ? request.headers.prefer : undefined);
     const format = resultFormat(request.headers.accept);
     const body = await parseRequestBody(request, deps.maxBodyBytes);
     const submission = await toSubmission(

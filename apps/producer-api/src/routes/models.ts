@@ -6,16 +6,18 @@ import { json, problems } from '../openapi.js';
 
 const ModelList = z.strictObject({ models: z.array(ModelSummary) }).meta({ id: 'ModelList' });
 
+const READ = { scope: 'read' } as const;
+
 export function modelRoutes(app: App, { useCases }: ServerDeps): void {
   const list = {
     tags: ['models'],
     summary: 'All models of the repository',
     response: {
       200: json('With their queues, the workers that serve them, and what is wrong with them.', ModelList),
-      ...problems(503),
+      ...problems(401, 403, 429, 503),
     },
   };
-  app.get('/v1/models', { schema: list }, async (_request, reply) => {
+  app.get('/v1/models', { schema: list, config: READ }, async (_request, reply) => {
     return reply.send({ models: await useCases.models() });
   });
 
@@ -25,17 +27,19 @@ export function modelRoutes(app: App, { useCases }: ServerDeps): void {
     params: z.object({ model: z.string() }),
     response: {
       200: json('With its configuration and its signature: what it takes and gives.', ModelDetail),
-      ...problems(404, 503),
+      ...problems(401, 403, 404, 429, 503),
     },
   };
-  app.get('/v1/models/:model', { schema: detail }, async (request, reply) => {
+  app.get('/v1/models/:model', { schema: detail, config: READ }, async (request, reply) => {
     return reply.send(await useCases.model(request.params.model));
   });
 
   const fleet = {
     tags: ['server'],
     summary: 'The workers that are alive',
-    response: { 200: json('As their last heartbeats say.', Fleet), ...problems(503) },
+    response: { 200: json('As their last heartbeats say.', Fleet), ...problems(401, 403, 429, 503) },
   };
-  app.get('/v1/fleet', { schema: fleet }, async (_request, reply) => reply.send(await useCases.fleet()));
+  app.get('/v1/fleet', { schema: fleet, config: READ }, async (_request, reply) =>
+    reply.send(await useCases.fleet()),
+  );
 }

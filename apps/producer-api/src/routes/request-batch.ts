@@ -54,12 +54,12 @@ const SCHEMA = {
   summary: 'Send many requests in one call',
   response: {
     200: json('An answer for each request.', BatchAnswer),
-    ...problems(400, 413, 415, 422, 503),
+    ...problems(400, 401, 403, 413, 415, 422, 429, 503),
   },
 };
 
 export function requestBatchRoutes(app: App, deps: ServerDeps): void {
-  const config = { submits: true, bodies: { 'application/json': DocumentedBatch } };
+  const config = { scope: 'submit' as const, submits: true, bodies: { 'application/json': DocumentedBatch } };
   app.post('/v1/requests::batch', { schema: SCHEMA, config }, async (request, reply) => {
     const { lane, requests } = parseBatch(jsonBody(request));
     const submissions = await Promise.all(
@@ -111,7 +111,7 @@ type Outcome = { record: RequestRecord } | Error;
 /** The good ones go to Redis together; each bad one keeps its place. */
 async function submitGood(
   submissions: readonly (Submission | Error)[],
-  useCases: RequestUseCases,
+  useCases: Pick<RequestUseCases, 'submitMany'>,
 ): Promise<Outcome[]> {
   const good = submissions.filter((submission) => !(submission instanceof Error)) as Submission[];
   const answers = good.length > 0 ? await useCases.submitMany(good) : [];

@@ -1,4 +1,5 @@
 /** The record of a request: read it, wait for its end, list them, cancel. Results stand in results.ts. */
+import { sightOf } from '@remuda/core/access/caller';
 import { RemudaError } from '@remuda/core/errors';
 import type { RequestFilter } from '@remuda/core/requests/submission';
 import {
@@ -10,6 +11,7 @@ import {
   RequestPage,
   RequestRecord,
   RequestStatus,
+  TenantName,
 } from '@remuda/schemas';
 import * as z from 'zod';
 import { hold, sendRecord } from '../answers.js';
@@ -24,6 +26,7 @@ const TAG = /^([^:]{1,64}):(.{0,256})$/;
 const ListQuery = z.strictObject({
   model: ModelName.optional(),
   status: RequestStatus.optional(),
+  tenant: TenantName.optional().describe('Of this tenant; of others only with the scope admin.'),
   since: z.iso.datetime({ offset: true }).optional().describe('Accepted at this time or later.'),
   until: z.iso.datetime({ offset: true }).optional().describe('Accepted at this time or earlier.'),
   tag: z.string().regex(TAG, { error: 'name:value of a tag' }).optional().describe('A tag, as name:value.'),
@@ -53,13 +56,16 @@ function getRoute(app: App, deps: ServerDeps): void {
     querystring: WaitQuery,
     response: {
       200: json('As it is now; with ?wait=s as it is at its end or after that time.', RequestRecord),
-      ...problems(404, 422, 503),
+      ...problems(401, 403, 404, 422, 429, 503),
     },
   };
-  app.get('/v1/requests/:id', { schema }, async (request, reply) => {
+  app.get('/v1/requests/:id', { schema, config: { scope: 'read' } }, async (request, reply) => {
     const id = knownForm(request.params.id);
     const { wait = 0 } = request.query;
-    const record = wait > 0 ? await hold(reply, id, wait * 1000, deps) : await deps.useCases.get(id);
+    const record =
+      wait > 0
+        ? await hold(reply, id, wait * 1000, deps)
+        : await deps.useCases.get(id, sightOf(request.caller));
     if (wait > 0 && isTerminal(record.status)) tellDelivered(record, deps);
     return sendRecord(reply, record, 200);
   });
@@ -72,11 +78,11 @@ function listRoute(app: App, deps: ServerDeps): void {
     querystring: ListQuery,
     response: {
       200: json('A page; filters that match little may give short ones.', RequestPage),
-      ...problems(422, 503),
+      ...problems(401, 403, 422, 429, 503),
     },
   };
-  app.get('/v1/requests', { schema }, async (request, reply) => {
-    return reply.send(await deps.useCases.list(toFilter(request.query)));
+  app.get('/v1/requests', { schema, config: { scope: 'read' } }, async (request, reply) => {
+    return reply.send(await deps.useCases.list(toFilter(request.query), sightOf(request.caller)));
   });
 }
 
@@ -85,12 +91,15 @@ function cancelRoute(app: App, deps: ServerDeps): void {
     tags: ['requests'],
     summary: 'Cancel a request',
     params: IdParams,
-    response: { 200: json('What the cancellation did.', CancelAnswer), ...problems(404, 409, 503) },
+    response: {
+      200: json('What the cancellation did.', CancelAnswer),
+      ...problems(401, 403, 404, 409, 429, 503),
+    },
   };
-  app.delete('/v1/requests/:id', { schema }, async (request, reply) => {
+  app.delete('/v1/requests/:id', { schema, config: { scope: 'submit' } }, async (request, reply) => {
     const id = knownForm(request.params.id);
     reply.header('x-request-id', id);
-    return reply.send(await deps.useCases.cancel(id));
+    return reply.send(await deps.useCases.cancel(id, sightOf(request.caller)));
   });
 }
 

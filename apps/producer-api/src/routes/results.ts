@@ -1,4 +1,5 @@
 /** GET /v1/requests/{id}/result: the outcome of a request that has ended, as JSON or binary. */
+import { sightOf } from '@remuda/core/access/caller';
 import { InferenceResult, RequestRecord } from '@remuda/schemas';
 import * as z from 'zod';
 import { sendNotEnded, sendResult } from '../answers.js';
@@ -30,7 +31,7 @@ const SCHEMA = {
       },
     },
     202: json('Not ended yet: ask again after Retry-After seconds.', RequestRecord),
-    ...problems(404, 406, 422, 503),
+    ...problems(401, 403, 404, 406, 422, 429, 503),
   },
 };
 
@@ -41,12 +42,13 @@ const HEADERS = z.object({
 export function resultRoutes(app: App, deps: ServerDeps): void {
   app.get(
     '/v1/requests/:id/result',
-    { schema: SCHEMA, config: { headers: HEADERS } },
+    { schema: SCHEMA, config: { scope: 'read', headers: HEADERS } },
     async (request, reply) => {
       const id = knownForm(request.params.id);
+      const sight = sightOf(request.caller);
       const format = resultFormat(request.headers.accept);
-      const raw = await deps.useCases.result(id);
-      if (!raw) return sendNotEnded(reply, await deps.useCases.get(id));
+      const raw = await deps.useCases.result(id, sight);
+      if (!raw) return sendNotEnded(reply, await deps.useCases.get(id, sight));
       return sendResult(reply, raw, { format, tensors: request.query.tensors ?? 'data', by: 'poll' }, deps);
     },
   );

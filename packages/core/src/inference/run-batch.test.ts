@@ -31,7 +31,10 @@ function lost(
   );
 }
 
-function setup(run: (names: string[], order: BatchOrder) => UnitOutcome[]) {
+function setup(
+  run: (names: string[], order: BatchOrder) => UnitOutcome[],
+  triesAgain: (unit: BatchUnit) => boolean = () => false,
+) {
   const runs: string[][] = [];
   const failures: { requestId: string; text: string }[] = [];
   const killers: string[][] = [];
@@ -53,6 +56,7 @@ function setup(run: (names: string[], order: BatchOrder) => UnitOutcome[]) {
         }),
     },
     newBatchId: () => `b${ids++}`,
+    triesAgain,
     onKilled: ({ units }) => killers.push(units.map((one) => one.requestId)),
   });
   return { batches, runs, failures, killers };
@@ -226,4 +230,21 @@ it('a store or model that is not there makes units unavailable, not failed', asy
   const ends = await batches.run(orderOf('a'));
   expect(ends[0]).toMatchObject({ kind: 'unavailable', error: { code: 'store_unavailable' } });
   expect(failures).toEqual([]);
+});
+
+it('an item that is to have another attempt is not written: it is unavailable, and its batch mates are not', async () => {
+  const failing = ['b', 'c'];
+  const { batches, failures } = setup(
+    (members) =>
+      members.map(
+        (name): UnitOutcome =>
+          failing.includes(name)
+            ? { kind: 'run_failed', alone: members.length === 1, error: itemError('inference_failed', 'no') }
+            : written,
+      ),
+    (one) => one.requestId === 'b',
+  );
+  const ends = await batches.run(orderOf('a', 'b', 'c'));
+  expect(ends.map(({ kind }) => kind)).toEqual(['written', 'unavailable', 'written']);
+  expect(failures.map(({ requestId }) => requestId)).toEqual(['c']);
 });

@@ -37,6 +37,8 @@ export interface RunBatchDeps {
   /** Told of each run, good or bad: for metrics and the log. */
   onReport?(order: BatchOrder, report: BatchReport): void;
   onBisect?(order: BatchOrder, error: ItemError): void;
+  /** Whether an item that has failed so gets another attempt; then nothing is written. Default: never. */
+  triesAgain?(unit: BatchUnit, error: ItemError): boolean;
   /** The runner was lost, and nothing but this can be the cause. */
   onKilled?(order: BatchOrder): void;
 }
@@ -154,17 +156,22 @@ export class BatchRunner {
     return ends;
   }
 
-  /** Writes the reason as the outcome of each unit. */
+  /** Writes the reason as the outcome of each unit, unless the unit is to have another attempt. */
   async #fail(units: readonly BatchUnit[], error: ItemError): Promise<UnitEnd[]> {
+    const again = new Set(units.filter((unit) => this.#deps.triesAgain?.(unit, error)));
+    const given = units.filter((unit) => !again.has(unit));
     const frame = errorFrame({ error });
-    const verdicts = await this.#deps.store.writeOutcomes(
-      units.map((unit) => ({ unit, kind: 'error', frame })),
-    );
-    return verdicts.map(({ verdict, ended }) =>
-      verdict === 'written'
-        ? { kind: 'written', ok: false, code: error.code, ended }
-        : { kind: 'dropped', reason: verdict },
-    );
+    const verdicts =
+      given.length === 0
+        ? []
+        : await this.#deps.store.writeOutcomes(given.map((unit) => ({ unit, kind: 'error', error, frame })));
+    const ends = new Map(given.map((unit, i) => [unit, verdicts[i]]));
+    return units.map((unit): UnitEnd => {
+      const write = ends.get(unit);
+      if (!write) return { kind: 'unavailable', error };
+      if (write.verdict !== 'written') return { kind: 'dropped', reason: write.verdict };
+      return { kind: 'written', ok: false, code: error.code, ended: write.ended };
+    });
   }
 }
 

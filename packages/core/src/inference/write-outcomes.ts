@@ -43,7 +43,8 @@ function toWrite({ unit, answer, failed, expired }: Entry, metrics: ItemMetrics)
   else if (answer?.extra) extras.model_extra = answer.extra;
   const tensors = failed ? [] : (answer?.outputs ?? []);
   const frame = encodeFrame('outputs', tensors, extras as Record<string, unknown>);
-  return { unit, kind: expired ? 'expired' : failed ? 'error' : 'ok', frame };
+  if (expired) return { unit, kind: 'expired', frame };
+  return failed ? { unit, kind: 'error', error: failed, frame } : { unit, kind: 'ok', frame };
 }
 
 function outcomeOf(entry: Entry, verdict: WriteVerdict | undefined): UnitOutcome {

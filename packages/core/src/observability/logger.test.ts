@@ -43,6 +43,16 @@ describe('a log line', () => {
     });
   });
 
+  it('of an error of Redis names the command and none of its arguments, which may be a password', () => {
+    const { logger, lines, parsed } = setup();
+    const refused = Object.assign(new Error('WRONGPASS'), { command: { name: 'auth', args: ['s3cret'] } });
+    logger.error({ err: refused }, 'x');
+    logger.error({ err: new Error('outer', { cause: refused }) }, 'x');
+    logger.error({ err: new AggregateError([refused], 'several') }, 'x');
+    expect(lines.join('')).not.toContain('s3cret');
+    expect(parsed()[0]?.err).toMatchObject({ message: 'WRONGPASS', command: 'auth' });
+  });
+
   it('is not written below the level', () => {
     const { logger, lines } = setup({ level: 'warn' });
     logger.debug({}, 'x');

@@ -47,10 +47,24 @@ export function createLogger({ name, level, pretty = false, destination }: Logge
       base: { service: name, pid: process.pid },
       timestamp: isoTime,
       formatters: { level: (label) => ({ level: label }) },
-      serializers: { err: stdSerializers.errWithCause },
+      serializers: { err: (error: Error) => withoutArguments(stdSerializers.errWithCause(error)) },
     },
     pretty ? { write: (line: string) => lines.write(prettyLine(line)) } : lines,
   );
+}
+
+/**
+ * An error of Redis carries its command with all arguments: the password of AUTH, inputs of requests. The name of the
+ * command says enough.
+ */
+function withoutArguments<Serialized>(error: Serialized): Serialized {
+  if (typeof error !== 'object' || error === null) return error;
+  const { command, cause, aggregateErrors } = error as Record<string, unknown>;
+  const { name } = (command ?? {}) as { name?: unknown };
+  if (command !== undefined) Object.assign(error, { command: name });
+  withoutArguments(cause);
+  if (Array.isArray(aggregateErrors)) aggregateErrors.forEach(withoutArguments);
+  return error;
 }
 
 /** A logger that writes nothing. */

@@ -225,6 +225,18 @@ export const METRICS = {
     help: 'Outcomes thrown away because another worker had the request, or it had ended.',
     labels: ['model', 'reason'],
   },
+  deadLetters: {
+    name: 'remuda_dead_letters',
+    kind: 'gauge',
+    help: 'Requests that were given up and are kept to be looked at or run again.',
+    labels: [],
+  },
+  deadLetterBytes: {
+    name: 'remuda_dead_letter_bytes',
+    kind: 'gauge',
+    help: 'Bytes of the inputs of these.',
+    labels: [],
+  },
   retries: {
     name: 'remuda_retries_total',
     kind: 'counter',

@@ -14,7 +14,7 @@ import { DelayedError, type Job, type JobJson, Queue, WaitingError, Worker } fro
 import type { Redis } from '../store/redis.js';
 import type { StoredRecord, UnitRun } from '../store/stored-record.js';
 import { type Partition, queueName, queuePrefix } from './partitions.js';
-import { backoffMs, JOB_ATTEMPTS, MAX_STALLED_COUNT } from './retry-policy.js';
+import { JOB_ATTEMPTS, MAX_STALLED_COUNT, pauseAfter } from './retry-policy.js';
 
 /** What a job holds. */
 export interface JobTicket {
@@ -193,7 +193,8 @@ export interface TakenJob {
   token: number;
   /** Its last worker died or stood still while it had it. */
   suspect: boolean;
-  lastAttempt: boolean;
+  /** Attempts that have failed before this one. */
+  failures: number;
   /** Puts the job back, at once or after a while, not counted as an attempt. Throw what it returns. */
   handBack(delayMs?: number): Promise<Error>;
 }
@@ -235,13 +236,13 @@ export class JobConsumer {
         drainDelay: 5,
         runRetryDelay: 500,
         skipVersionCheck: true,
-        settings: { backoffStrategy: (attempt) => backoffMs(attempt) },
+        settings: { backoffStrategy: (attempt, _type, error) => pauseAfter(attempt, error) },
       },
     );
     this.#worker.on('error', options.onError);
     this.#worker.on('failed', (job, error) => {
       if (!job) return;
-      const final = job.attemptsMade >= JOB_ATTEMPTS || /stalled more than/.test(error.message);
+      const final = job.attemptsMade >= (job.opts.attempts ?? 1) || /stalled more than/.test(error.message);
       if (final) options.onGivenUp(job.data.requestId, error.message);
     });
     this.#worker.on('lockRenewalFailed', (ids) => options.onLockLost(ids));
@@ -279,7 +280,7 @@ export class JobConsumer {
       partition: this.options.partition,
       token: job.data.tokenBase + job.attemptsStarted,
       suspect: job.stalledCounter > 0,
-      lastAttempt: job.attemptsMade + 1 >= JOB_ATTEMPTS,
+      failures: job.attemptsMade,
       handBack: async (delayMs = 0) => {
         if (delayMs > 0) {
           await job.moveToDelayed(Date.now() + delayMs, lockToken);

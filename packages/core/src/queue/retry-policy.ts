@@ -1,19 +1,29 @@
 /**
- * What is tried again, and when. Input errors never come here: they are outcomes, written like any other. What does
- * is trouble around the model (no runner could be started, Redis lost a script), and that may pass.
+ * How a job comes back to its queue. Which errors are tried again, how often and with what pauses, is said by
+ * retries/error-classes.ts; input errors never come here: they are outcomes, written like any other.
  */
+import { MOST_ATTEMPTS } from '@remuda/schemas';
+import { DEFAULT_RULES, pauseMs } from '../retries/error-classes.js';
 
-/** Attempts of a job whose handler threw. A hand-back at a drain and a stall are not counted among these. */
-export const JOB_ATTEMPTS = 5;
+/** What BullMQ allows; the worker ends a request before that, when its rule is spent. Hand-backs and stalls do not count. */
+export const JOB_ATTEMPTS = MOST_ATTEMPTS;
 
-/** Longest pause between attempts, in milliseconds. */
-const MAX_BACKOFF_MS = 15_000;
-const FIRST_BACKOFF_MS = 250;
+/** Thrown by the handler of a job that is to have another attempt. */
+export class TryAgainError extends Error {
+  override readonly name = 'TryAgainError';
+  constructor(
+    message: string,
+    /** Milliseconds. */
+    readonly afterMs: number,
+  ) {
+    super(message);
+  }
+}
 
-/** Exponential with full jitter over its upper half, so that workers that fail together do not return together. */
-export function backoffMs(attempt: number, random: () => number = Math.random): number {
-  const ceiling = Math.min(MAX_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** Math.max(0, attempt - 1));
-  return Math.round(ceiling * (0.5 + random() / 2));
+/** Pause in milliseconds: what the handler asked for; after anything else as after trouble around the model. */
+export function pauseAfter(failures: number, error: Error | undefined): number {
+  if (error instanceof TryAgainError) return error.afterMs;
+  return pauseMs(DEFAULT_RULES.infrastructure, failures);
 }
 
 /**

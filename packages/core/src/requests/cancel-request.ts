@@ -3,6 +3,7 @@
  * every claim and every outcome, whatever a worker is doing. Only then is the job taken off the queue.
  */
 import type { CancelAnswer, CancelOutcome } from '@remuda/schemas';
+import type { Sight } from '../access/caller.js';
 import { itemError, RemudaError } from '../errors.js';
 import type { LifeLog } from '../observability/events.js';
 import type { Metrics } from '../observability/metrics.js';
@@ -26,8 +27,12 @@ export interface CancelDeps {
 const REASON = itemError('cancelled', 'the request was cancelled');
 
 /** @throws RemudaError request_not_found, request_terminal */
-export async function cancelRequest(requestId: string, deps: CancelDeps): Promise<CancelAnswer> {
-  const record = await getRequest(requestId, deps);
+export async function cancelRequest(
+  requestId: string,
+  deps: CancelDeps,
+  sight: Sight = null,
+): Promise<CancelAnswer> {
+  const record = await getRequest(requestId, deps, sight);
   const verdict = await deps.guard.run(() => deps.store.end(requestId, 'cancelled', REASON));
   if (!verdict.changed) throw alreadyEnded(requestId, verdict);
   const expires = deps.now() + record.resultTtlMs;

@@ -4,6 +4,8 @@
  * short page with a cursor, not a slow answer.
  */
 import type { RequestRecord } from '@remuda/schemas';
+import type { Sight } from '../access/caller.js';
+import type { CursorSealer } from '../access/cursor-sealer.js';
 import { RemudaError } from '../errors.js';
 import type { RequestStore } from '../store/request-store.js';
 import type { StoredRecord } from '../store/stored-record.js';
@@ -26,6 +28,8 @@ export interface ListDeps {
   store: Pick<RequestStore, 'list' | 'read'>;
   guard: StoreGuard;
   now(): number;
+  /** For cursors of who does not see all: they may name a request of somebody else. */
+  sealer: Pick<CursorSealer, 'seal' | 'open'>;
 }
 
 export interface RequestListing {
@@ -33,10 +37,33 @@ export interface RequestListing {
   next_cursor: string | null;
 }
 
-/** @throws RemudaError invalid_request for a cursor that is none */
-export async function listRequests(filter: RequestFilter, deps: ListDeps): Promise<RequestListing> {
+/** @throws RemudaError invalid_request for a cursor that is none, forbidden for the tenant of somebody else */
+export async function listRequests(
+  filter: RequestFilter,
+  deps: ListDeps,
+  sight: Sight = null,
+): Promise<RequestListing> {
+  if (sight === null) return scan(filter, deps);
+  if (filter.tenant !== undefined && filter.tenant !== sight) throw otherTenant(filter.tenant);
+  const { sealer, guard } = deps;
+  const { cursor: sealed } = filter;
+  const cursor = sealed === undefined ? undefined : await guard.run(() => sealer.open(sealed, sight));
+  if (cursor === null) throw badCursor();
+  const { requests, next_cursor: next } = await scan({ ...filter, cursor, tenant: sight }, deps);
+  return { requests, next_cursor: next && (await guard.run(() => sealer.seal(next, sight))) };
+}
+
+function otherTenant(tenant: string): RemudaError {
+  return new RemudaError(
+    'forbidden',
+    `requests of tenant "${tenant}" are shown to its own keys and to keys with the scope admin`,
+    { scope: 'admin' },
+  );
+}
+
+async function scan(filter: RequestFilter, deps: ListDeps): Promise<RequestListing> {
   const found: StoredRecord[] = [];
-  const narrow = filter.model ?? filter.status ?? filter.tag;
+  const narrow = filter.tenant ?? filter.model ?? filter.status ?? filter.tag;
   const step = narrow === undefined ? Math.min(filter.limit + 1, SCAN_STEP) : SCAN_STEP;
   let place = startOf(filter);
   for (let scanned = 0; scanned < SCAN_BOUND; scanned += step) {
@@ -62,8 +89,12 @@ async function readPage(
   return places.map((entry, i) => ({ ...entry, record: records[i] ?? null }));
 }
 
-function matches({ document, status }: StoredRecord, { model, status: wanted, tag }: RequestFilter): boolean {
+function matches(
+  { document, status }: StoredRecord,
+  { tenant, model, status: wanted, tag }: RequestFilter,
+): boolean {
   if (document.shadowOf !== undefined) return false;
+  if (tenant !== undefined && document.tenant !== tenant) return false;
   if (model !== undefined && document.model !== model) return false;
   if (wanted !== undefined && status !== wanted) return false;
   return tag === undefined || document.metadata.tags?.[tag.key] === tag.value;
@@ -87,14 +118,11 @@ function placeOf(cursor: string): Place {
   const match = /^(\d{1,15}):([A-Za-z0-9_-]{1,128})$/.exec(
     Buffer.from(cursor, 'base64url').toString('latin1'),
   );
-  if (!match) {
-    throw new RemudaError(
-      'invalid_request',
-      'cursor: not one that this server gave; begin without a cursor',
-      {
-        path: 'cursor',
-      },
-    );
-  }
+  if (!match) throw badCursor();
   return { at: Number(match[1]), id: match[2] as string };
+}
+
+function badCursor(): RemudaError {
+  const message = 'cursor: not one that this server gave; begin without a cursor';
+  return new RemudaError('invalid_request', message, { path: 'cursor' });
 }

@@ -4,6 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import {
+  DEFAULT_TENANT,
   encodeFrame,
   type ModelSignature,
   type RawTensor,
@@ -118,10 +119,19 @@ function rowsOf(tensors: readonly RawTensor[], signature: ModelSignature): numbe
   return 1;
 }
 
-/** Model and version as they were asked for: a repeated call must not become another request because one was added. */
-function fingerprintOf({ model, options, hasItems, items }: Submission, payloads: readonly Buffer[]): string {
+/**
+ * Model and version as they were asked for: a repeated call must not become another request because one was added. With
+ * the tenant, so that nobody is answered with a request of somebody else, however alike the two are.
+ */
+function fingerprintOf(
+  { model, options, hasItems, items, tenant }: Submission,
+  payloads: readonly Buffer[],
+): string {
   const ids = items.map((item) => item.id);
-  const hash = createHash('sha256').update(JSON.stringify([model, options.version ?? null, hasItems, ids]));
+  // Left out for the tenant of who has no key: the same fingerprint as from versions that knew no tenants.
+  const whose = tenant === DEFAULT_TENANT ? [] : [tenant];
+  const asked = JSON.stringify([model, options.version ?? null, hasItems, ids, ...whose]);
+  const hash = createHash('sha256').update(asked);
   // Parameters are in each frame; a frame tells its own length.
   for (const payload of payloads) hash.update(payload);
   return hash.digest('base64url');

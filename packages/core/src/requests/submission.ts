@@ -16,6 +16,7 @@ import type {
   RequestRecord,
   RequestStatus,
 } from '@remuda/schemas';
+import type { Sight } from '../access/caller.js';
 import type { RemudaError } from '../errors.js';
 import type { ModelAsk, Target } from '../models/model-resolver.js';
 
@@ -52,6 +53,7 @@ export type RawResult = Omit<InferenceResult, 'outputs' | 'items'> & {
 export interface RequestFilter {
   model?: string;
   status?: RequestStatus;
+  tenant?: string;
   /** Unix milliseconds, inclusive. */
   since?: number;
   until?: number;
@@ -60,7 +62,10 @@ export interface RequestFilter {
   cursor?: string;
 }
 
-/** Every use case; all throw RemudaError with a catalogue code. */
+/**
+ * Every use case; all throw RemudaError with a catalogue code. Where a sight is given, requests that it does not show are
+ * not known. The API gives one with every call.
+ */
 export interface RequestUseCases {
   /**
    * Model, version and signature that a request goes to.
@@ -76,14 +81,17 @@ export interface RequestUseCases {
   submitMany(
     submissions: readonly Submission[],
   ): Promise<({ record: RequestRecord; known: boolean } | RemudaError)[]>;
-  get(requestId: string): Promise<RequestRecord>;
+  get(requestId: string, sight?: Sight): Promise<RequestRecord>;
   /** Waits until the request is terminal or `ms` have passed, whichever is first; the record as it then is. */
-  waitFor(requestId: string, ms: number, signal?: AbortSignal): Promise<RequestRecord>;
+  waitFor(requestId: string, ms: number, signal?: AbortSignal, sight?: Sight): Promise<RequestRecord>;
   /** null while the request has not ended. */
-  result(requestId: string): Promise<RawResult | null>;
-  list(filter: RequestFilter): Promise<{ requests: RequestRecord[]; next_cursor: string | null }>;
+  result(requestId: string, sight?: Sight): Promise<RawResult | null>;
+  list(
+    filter: RequestFilter,
+    sight?: Sight,
+  ): Promise<{ requests: RequestRecord[]; next_cursor: string | null }>;
   /** @throws request_terminal, request_not_found */
-  cancel(requestId: string): Promise<CancelAnswer>;
+  cancel(requestId: string, sight?: Sight): Promise<CancelAnswer>;
   models(): Promise<ModelSummary[]>;
   model(name: string): Promise<ModelDetail>;
   fleet(): Promise<Fleet>;

@@ -17,6 +17,7 @@ import type { Metrics } from '../observability/metrics.js';
 import { type JobQueues, ticketOf } from '../queue/job-queue.js';
 import { queueName } from '../queue/partitions.js';
 import { MAX_RESCUES } from '../queue/retry-policy.js';
+import type { LetterStore } from '../store/letter-store.js';
 import type { Redis } from '../store/redis.js';
 import type { RequestStore } from '../store/request-store.js';
 import type { StoredRecord } from '../store/stored-record.js';
@@ -30,6 +31,7 @@ export interface SweeperOptions {
   life: LifeLog;
   /** The model was taken out with the admin API; default: none is. */
   isTakenOut?(model: string): boolean;
+  letters?: Pick<LetterStore, 'trim'>;
   onError(error: Error): void;
   clock?: Clock;
   /** Pause between two turns. */
@@ -82,6 +84,7 @@ export class Sweeper implements Service {
   /** One turn, unless another process of the fleet has the lease. */
   async turn(): Promise<void> {
     if (!(await this.#lease.hold())) return;
+    await this.#options.letters?.trim(this.#clock.now());
     for (const shard of this.#options.store.keys.allShards()) {
       const walk = this.#walks.get(shard) ?? { from: 0, page: PAGE, trimCursor: '0' };
       this.#walks.set(shard, walk);

@@ -2,6 +2,8 @@
  * The use cases of a request as one bundle: what the API calls. Puts the parts together and owns their lives; each
  * use case itself stands in a file of its own beside this one.
  */
+import type { Sight } from '../access/caller.js';
+import { CursorSealer } from '../access/cursor-sealer.js';
 import { FleetView } from '../fleet/fleet-view.js';
 import { type Clock, systemClock } from '../lifecycle/clock.js';
 import { type Service, ServiceGroup } from '../lifecycle/service.js';
@@ -17,6 +19,7 @@ import type { Logger } from '../observability/logger.js';
 import type { Metrics } from '../observability/metrics.js';
 import { JobQueues } from '../queue/job-queue.js';
 import type { Keys } from '../store/keys.js';
+import { LetterStore } from '../store/letter-store.js';
 import type { Redis } from '../store/redis.js';
 import { RequestStore } from '../store/request-store.js';
 import { Admission } from './admission.js';
@@ -24,6 +27,7 @@ import { afterEnd } from './after-end.js';
 import { Aftermath } from './aftermath.js';
 import { cancelRequest } from './cancel-request.js';
 import { Catalogue, type CatalogueOptions } from './catalogue.js';
+import { DeadLetters } from './dead-letters.js';
 import { describeModel, describeModels } from './describe-models.js';
 import { Doorbell } from './doorbell.js';
 import { getRequest } from './get-request.js';
@@ -75,6 +79,9 @@ export type RequestUseCaseService = RequestUseCases &
     /** The desired states of models, and edits of them. */
     readonly deployments: DeploymentView;
     readonly admin: ModelAdmin;
+    /** What was given up. */
+    readonly deadLetters: DeadLetters;
+    readonly letters: LetterStore;
   };
 
 export function createRequestUseCases(deps: RequestUseCaseDeps): RequestUseCaseService {
@@ -84,7 +91,8 @@ export function createRequestUseCases(deps: RequestUseCaseDeps): RequestUseCaseS
   const describe = { catalogue, fleet, deployments, resolver, queues, guard };
   const { life, metrics, clock = systemClock } = deps;
   const now = (): number => clock.now();
-  const read = (requestId: string) => getRequest(requestId, { store, guard });
+  const read = (requestId: string, sight?: Sight) => getRequest(requestId, { store, guard }, sight);
+  const sealer = new CursorSealer({ redis: deps.redis, keys: deps.keys });
   const services = lifeOf(parts, deps);
   const measured = async (model: string): Promise<ModelReports> => {
     const deployment = deployments.of(model);
@@ -109,6 +117,8 @@ export function createRequestUseCases(deps: RequestUseCaseDeps): RequestUseCaseS
     store,
     fleetView: fleet,
     deployments,
+    deadLetters: parts.deadLetters,
+    letters: parts.letters,
     admin: new ModelAdmin({
       catalogue,
       deployments,
@@ -123,19 +133,20 @@ export function createRequestUseCases(deps: RequestUseCaseDeps): RequestUseCaseS
     signatureOf: async (model, version) => (await resolver.resolve({ model, version })).signature,
     submit: (submission) => submitter.submit(submission),
     submitMany: (submissions) => submitMany(submissions, { submitter, store, queues, guard }),
-    async get(requestId) {
-      const record = await read(requestId);
+    async get(requestId, sight) {
+      const record = await read(requestId, sight);
       const outlook = await guard.run(() => queueOutlook(record, parts.outlook));
       return withOutlook(presentRequest(record, now()), outlook);
     },
-    waitFor: async (requestId, ms, signal) =>
-      presentRequest(await waiters.waitFor(requestId, ms, signal), now()),
-    async result(requestId) {
-      const record = await read(requestId);
+    waitFor: async (requestId, ms, signal, sight) =>
+      presentRequest(await waiters.waitFor(requestId, ms, signal, sight), now()),
+    async result(requestId, sight) {
+      const record = await read(requestId, sight);
       return guard.run(() => readResult(record, store));
     },
-    list: (filter) => listRequests(filter, { store, guard, now }),
-    cancel: (requestId) => cancelRequest(requestId, { store, queues, guard, life, metrics, now }),
+    list: (filter, sight) => listRequests(filter, { store, guard, now, sealer }, sight),
+    cancel: (requestId, sight) =>
+      cancelRequest(requestId, { store, queues, guard, life, metrics, now }, sight),
     models: () => describeModels(describe),
     model: (name) => describeModel(name, describe),
     fleet: async () => ({ workers: [...fleet.workers], at: new Date(now()).toISOString() }),
@@ -185,9 +196,14 @@ function partsOf(deps: RequestUseCaseDeps) {
     clock,
     resultTtlS,
   });
-  const read = (requestId: string) => getRequest(requestId, { store, guard });
+  const read = (requestId: string, sight: Sight) => getRequest(requestId, { store, guard }, sight);
   const waiters = new RequestWaiters({ subscriber, keys, read, metrics, clock, onError });
   const aftermath = new Aftermath({ redis, subscriber, store, handlers: afterEnd(), onError, clock });
+  const letters = new LetterStore(redis, keys);
+  const deadLetters = new DeadLetters({
+    ...{ letters, keys, guard, resolver },
+    submit: (submission) => submitter.submit(submission),
+  });
   const models = { catalogue, deployments, resolver };
   const outlook = { queues, fleet, deployments, depths: admission.depths, rowMeans, clock };
   return {
@@ -202,6 +218,8 @@ function partsOf(deps: RequestUseCaseDeps) {
     waiters,
     outlook,
     aftermath,
+    letters,
+    deadLetters,
   };
 }
 

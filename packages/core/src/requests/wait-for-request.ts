@@ -4,6 +4,7 @@
  * record, reads it again every few seconds, and after each reconnect of the subscriber.
  */
 import { isTerminal } from '@remuda/schemas';
+import type { Sight } from '../access/caller.js';
 import type { Clock } from '../lifecycle/clock.js';
 import type { Service } from '../lifecycle/service.js';
 import type { Metrics } from '../observability/metrics.js';
@@ -19,7 +20,7 @@ export interface WaiterOptions {
   subscriber: Redis;
   keys: Keys;
   /** @throws RemudaError request_not_found, store_unavailable */
-  read(requestId: string): Promise<StoredRecord>;
+  read(requestId: string, sight: Sight): Promise<StoredRecord>;
   metrics: Pick<Metrics, 'waitHolders'>;
   clock: Clock;
   onError(error: Error): void;
@@ -56,14 +57,19 @@ export class RequestWaiters implements Service {
   }
 
   /** The record when the request has ended, `ms` have passed or the signal fires: whichever is first. */
-  async waitFor(requestId: string, ms: number, signal?: AbortSignal): Promise<StoredRecord> {
+  async waitFor(
+    requestId: string,
+    ms: number,
+    signal?: AbortSignal,
+    sight: Sight = null,
+  ): Promise<StoredRecord> {
     const { clock } = this.#options;
     const until = clock.now() + ms;
     const bell = new Bell(clock, signal);
     this.#register(requestId, bell.ring);
     try {
       for (;;) {
-        const record = await this.#options.read(requestId);
+        const record = await this.#options.read(requestId, sight);
         const left = until - clock.now();
         if (isTerminal(record.status) || left <= 0 || signal?.aborted || this.#stopped) return record;
         await bell.wait(Math.min(left, RECHECK_MS));

@@ -2,8 +2,10 @@
 import type * as z from 'zod';
 import { nearNames } from '../repository/near-names.js';
 
+/** What commands take, wherever it turns up beside what else begins with REMUDA_API_. */
+const COMMANDS = /^REMUDA_(URL|API_KEY)$/;
 /** Variables that other parts of Remuda read; not an error wherever they turn up. */
-const FOREIGN = /^REMUDA_(API|WORKER|TEST|SETUP|URL$)/;
+const FOREIGN = /^REMUDA_(API|WORKER|TEST|SETUP)/;
 
 /**
  * @param env process.env of an app; nothing in core reads it by itself
@@ -17,6 +19,7 @@ export function readSettings<Shape extends z.ZodRawShape>(
   const own = ownPrefixes(known);
   const faults = Object.keys(env)
     .filter((name) => name.startsWith('REMUDA_') && !known.includes(name))
+    .filter((name) => !COMMANDS.test(name))
     .filter((name) => own.some((prefix) => name.startsWith(prefix)) || !FOREIGN.test(name))
     .map((name) => unknownVariable(name, known));
   const given = Object.fromEntries(
@@ -26,14 +29,17 @@ export function readSettings<Shape extends z.ZodRawShape>(
   if (!parsed.success) {
     for (const issue of parsed.error.issues) {
       const name = String(issue.path[0]);
-      faults.push(
-        `${name}: ${issue.message}, received ${JSON.stringify(env[name])}. ${describe(schema, name)}`,
-      );
+      faults.push(`${name}: ${issue.message}, received ${shown(env[name])}. ${describe(schema, name)}`);
     }
   }
   if (faults.length > 0 || !parsed.success)
     throw new Error(`The environment is not right:\n  ${faults.join('\n  ')}`);
   return parsed.data;
+}
+
+/** Without the user and the password of an address. */
+function shown(value: string | undefined): string {
+  return JSON.stringify(value?.replace(/\/\/[^/]*@/g, '//…@'));
 }
 
 /** REMUDA_WORKER_ for a schema with REMUDA_WORKER_PORT. */

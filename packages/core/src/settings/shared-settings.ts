@@ -1,5 +1,6 @@
 /** Settings that the API and the workers share; all parts of one fleet need the same values. */
 import * as z from 'zod';
+import type { Keyspace } from '../store/keys.js';
 
 export const SharedSettings = z.object({
   REDIS_URL: z
@@ -19,6 +20,26 @@ export const SharedSettings = z.object({
     .max(1_024)
     .default(1)
     .describe('Slots that requests are spread over: 1 on a single Redis, some tens on a Cluster.'),
+  REMUDA_DEAD_LETTER_TTL_S: z.coerce
+    .number()
+    .int()
+    .min(60)
+    .max(90 * 24 * 3600)
+    .default(7 * 24 * 3600)
+    .describe('Seconds that requests which were given up are kept with their inputs, to be run again.'),
+  REMUDA_DEAD_LETTERS: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .max(10_000_000)
+    .default(10_000)
+    .describe('Most of them that are kept, of each record shard; the oldest go first. 0 keeps none.'),
+  REMUDA_DEAD_LETTER_BYTES: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .default(256 * 1024 * 1024)
+    .describe('Most bytes of their inputs. Give it more where Redis has room and inputs are large.'),
   REMUDA_MODELS: z.string().default('models').describe('Folder of the model repository.'),
   REMUDA_MODEL_CACHE: z
     .string()
@@ -34,3 +55,18 @@ export const SharedSettings = z.object({
     .default(false)
     .describe('Short lines for people in place of JSON.'),
 });
+
+type Shared = z.infer<typeof SharedSettings>;
+
+/** How requests lie in Redis. */
+export function keyspaceOf(settings: Shared): Keyspace {
+  return {
+    prefix: settings.REMUDA_KEY_PREFIX,
+    shards: settings.REMUDA_RECORD_SHARDS,
+    letters: {
+      keptMs: settings.REMUDA_DEAD_LETTER_TTL_S * 1000,
+      most: settings.REMUDA_DEAD_LETTERS,
+      mostBytes: settings.REMUDA_DEAD_LETTER_BYTES,
+    },
+  };
+}

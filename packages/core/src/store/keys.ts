@@ -6,10 +6,28 @@
  */
 import { createHash } from 'node:crypto';
 
+export interface LetterLimits {
+  /** How long a dead letter is kept, in milliseconds. */
+  keptMs: number;
+  /** Most letters; the oldest go first. */
+  most: number;
+  /** Most bytes of their inputs. */
+  mostBytes: number;
+}
+
+/** A week; as much as a small Redis has room for. */
+export const DEFAULT_LETTER_LIMITS: LetterLimits = {
+  keptMs: 7 * 24 * 3600 * 1000,
+  most: 10_000,
+  mostBytes: 256 * 1024 * 1024,
+};
+
 export interface Keyspace {
   prefix: string;
   /** How many slots requests are spread over: 1 on a single Redis. */
   shards: number;
+  /** What is kept of requests that were given up, in each shard. Default: DEFAULT_LETTER_LIMITS. */
+  letters?: LetterLimits;
 }
 
 export class Keys {
@@ -64,6 +82,32 @@ export class Keys {
     return `${this.#tagged(shard)}:all`;
   }
 
+  /** Sorted set: ids of requests that were given up, by the time of that. */
+  dead(shard: number): string {
+    return `${this.#tagged(shard)}:dead`;
+  }
+
+  /** Counter: bytes of the inputs of these. */
+  deadBytes(shard: number): string {
+    return `${this.dead(shard)}:bytes`;
+  }
+
+  /** Hash: the dead letter of a request. */
+  letter(requestId: string): string {
+    return `${this.tagOf(requestId)}:d:${requestId}`;
+  }
+
+  /** String: the input frame of one item of a dead letter. */
+  letterPayload(requestId: string, nonce: string, item: number): string {
+    return `${this.tagOf(requestId)}:dp:${requestId}:${nonce}:${item}`;
+  }
+
+  /** The limits of dead letters as scripts take them. */
+  get letterLimits(): string {
+    const { keptMs, most, mostBytes } = this.space.letters ?? DEFAULT_LETTER_LIMITS;
+    return `${keptMs} ${most} ${mostBytes}`;
+  }
+
   /** Sorted set: ids of requests that have ended and about which something is still to be done, by time. */
   after(shard: number): string {
     return `${this.#tagged(shard)}:after`;
@@ -97,6 +141,46 @@ export class Keys {
   /** List: what was done to a model, newest first. */
   modelHistory(model: string): string {
     return `${this.space.prefix}:{models}:history:${model}`;
+  }
+
+  /** Hash: each API key by its id; secrets as their hashes. */
+  apiKeys(): string {
+    return `${this.space.prefix}:{access}:keys`;
+  }
+
+  /** Hash: when each API key was last used, Unix milliseconds. */
+  apiKeyUses(): string {
+    return `${this.space.prefix}:{access}:key-uses`;
+  }
+
+  /** String with a time to live: how much of its rate an API key has used. */
+  apiKeyRate(keyId: string): string {
+    return `${this.space.prefix}:rate:{${keyId}}`;
+  }
+
+  /** Hash: what is set of each tenant, by name. */
+  tenants(): string {
+    return `${this.space.prefix}:{access}:tenants`;
+  }
+
+  /** Stream: what was done by whom. */
+  audit(): string {
+    return `${this.space.prefix}:{access}:audit`;
+  }
+
+  /** String: random bytes with which cursors are sealed. */
+  cursorSeal(): string {
+    return `${this.space.prefix}:{access}:seal`;
+  }
+
+  /** Channel: an API key has changed; the message is its id. */
+  apiKeysChanged(): string {
+    return `${this.space.prefix}:access:keys`;
+  }
+
+  /** Channel: a tenant has changed; the message is its name. */
+  tenantsChanged(): string {
+    return `${this.space.prefix}:access:tenants`;
   }
 
   /** Hash: which version each model serves by default, by name. */

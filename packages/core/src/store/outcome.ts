@@ -14,6 +14,8 @@ export interface UnitWrite {
   unit: BatchUnit;
   /** expired: its deadline passed before the run; counted apart, since a request of only such items is `expired`. */
   kind: 'ok' | 'error' | 'expired';
+  /** Of kind error: what stands in the frame, too. Where it gives the item up, its input is kept as a dead letter. */
+  error?: ItemError;
   /** encodeFrame('outputs', tensors, OutcomeExtras) */
   frame: Buffer;
 }

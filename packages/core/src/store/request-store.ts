@@ -7,6 +7,8 @@
  */
 import type { ItemError, Route, TerminalStatus } from '@remuda/schemas';
 import type { BatchUnit } from '../inference/runner-protocol.js';
+import { isShadowId } from '../models/shadow-id.js';
+import { isDeadLetter } from '../retries/error-classes.js';
 import { claimAndFetch, ordinarySource, type PayloadSource } from './claim-units.js';
 import type { Keys } from './keys.js';
 import type { Claim, UnitWrite, WriteVerdict } from './outcome.js';
@@ -172,12 +174,13 @@ export class RequestStore {
           Date.now(),
           this.keys.ended(),
           this.keys.tagOf(first),
+          this.keys.letterLimits,
           ...members.flatMap((write) => [
             write.unit.requestId,
             write.unit.item,
             write.unit.token,
             write.unit.nonce,
-            write.kind,
+            kindOf(write),
             marks.get(write) ?? write.frame,
           ]),
         ],
@@ -214,6 +217,9 @@ export class RequestStore {
         status,
         JSON.stringify(error),
         guard,
+        status === 'failed' && isDeadLetter(error.code) && !isShadowId(requestId)
+          ? this.keys.letterLimits
+          : '',
       ],
     )) as string;
     if (reply === 'missing') return { changed: false, status: null };
@@ -351,6 +357,12 @@ export class RequestStore {
       return reply;
     });
   }
+}
+
+/** Nobody wants the copies of a shadow back. */
+function kindOf({ unit, kind, error }: UnitWrite): string {
+  const kept = kind === 'error' && error && isDeadLetter(error.code) && !isShadowId(unit.requestId);
+  return kept ? `dead:${JSON.stringify(error)}` : kind;
 }
 
 function pairs(flat: readonly string[]): { at: number; id: string }[] {

@@ -17,7 +17,13 @@ it('an unknown variable of ours is an error that names what may have been meant'
 
 it('variables of the workers and of other programs are none of its business', () => {
   expect(() =>
-    apiConfig({ REMUDA_WORKER_LOCK_MS: '1', PATH: '/bin', REMUDA_TEST_REDIS_URL: 'x' }),
+    apiConfig({
+      REMUDA_WORKER_LOCK_MS: '1',
+      REMUDA_API_KEY: 'rmd_x',
+      REMUDA_URL: 'x',
+      PATH: '/bin',
+      REMUDA_TEST_REDIS_URL: 'x',
+    }),
   ).not.toThrow();
 });
 
@@ -25,4 +31,8 @@ it('a wrong value is told with what was given and when to change it', () => {
   expect(() => apiConfig({ REMUDA_API_PORT: 'http' })).toThrow(
     /REMUDA_API_PORT: .*"http".*Port to listen on/,
   );
+});
+
+it('a wrong address of Redis is told without its password', () => {
+  expect(() => apiConfig({ REDIS_URL: 'http://user:s3cret@host' })).toThrow(/"http:\/\/…@host"/);
 });

@@ -72,7 +72,7 @@ describe('an accepted request', () => {
     await rig.queues.of(PARTITION).remove(record.request_id);
     const queue = new Queue(queueName(PARTITION), { connection: rig.redis, prefix, skipMetasUpdate: true });
     await queue.add('request', ticket, {
-      attempts: 5,
+      attempts: 20,
       backoff: { type: 'remuda' },
       removeOnComplete: true,
       removeOnFail: true,

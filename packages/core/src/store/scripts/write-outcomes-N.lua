@@ -1,15 +1,18 @@
 -- Stores outcomes of items, each behind the fence: only the attempt that holds the request, only while it has not
 -- ended, only once for each item. Ends the requests that are complete and tells who waits for them.
 -- KEYS: open, then for each item its record.
--- ARGV: now, channel, key tag, then for each item: id, item, token, nonce, kind ('ok', 'error', 'expired'), frame or mark.
+-- ARGV: now, channel, key tag, limits of dead letters, then for each item: id, item, token, nonce, kind ('ok', 'error',
+-- 'expired', or 'dead:' and the error as JSON, of what is given up: its input is kept), frame or mark.
 -- Returns for each item: verdict (written, already_terminal, fenced, record_missing), and the status of the request
 -- where this outcome ended it, else ''.
 local out, ended = {}, {}
-local now, tag = tonumber(ARGV[1]), ARGV[3]
+local now, tag, limits = tonumber(ARGV[1]), ARGV[3], ARGV[4]
 for i = 2, #KEYS do
   local rec = KEYS[i]
-  local base = 3 + (i - 2) * 6
+  local base = 4 + (i - 2) * 6
   local id, item, token, nonce, kind = ARGV[base + 1], ARGV[base + 2], tonumber(ARGV[base + 3]), ARGV[base + 4], ARGV[base + 5]
+  local dead = string.sub(kind, 1, 5) == 'dead:' and string.sub(kind, 6)
+  if dead then kind = 'error' end
   local f = redis.call('HMGET', rec, 's', 'tok', 'nonce', 'n', 'ttl', 'aft')
   local verdict, became = 'written', ''
   if not f[1] or f[3] ~= nonce then verdict = 'record_missing'
@@ -33,10 +36,12 @@ for i = 2, #KEYS do
         status = ok == n and 'succeeded' or (ok > 0 and 'partial' or (expired == n and 'expired' or 'failed'))
       end
     end
-    if redis.call('HDEL', rec, 'in') == 0 then drop_payload(tag, id, nonce, item) end
+    if dead then bury_item(rec, tag, id, nonce, item, dead)
+    elseif redis.call('HDEL', rec, 'in') == 0 then drop_payload(tag, id, nonce, item) end
     if status then
       local kept = end_request(rec, KEYS[1], tag, id, status, now, ttl, f[6], ARGV[2])
       if redis.call('HSTRLEN', rec, 'o:0') < 20 or n > 1 then expire_large(rec, tag, id, nonce, n, kept) end
+      if status == 'failed' or status == 'partial' then bury(rec, tag, id, now, limits) end
       became = status
       ended[#ended + 1] = id
     end

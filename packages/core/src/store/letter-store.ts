@@ -1,0 +1,151 @@
+/**
+ * Dead letters as they lie in Redis: what was given up, with its inputs, beyond the retention of the request itself.
+ * They are made by the scripts that end a request (scripts/letters.lua); here they are read and taken away.
+ */
+import type { ItemError, Route } from '@remuda/schemas';
+import type { Keys } from './keys.js';
+import { callScript, type Redis } from './redis.js';
+import type { RequestDocument } from './stored-record.js';
+
+export interface StoredLetter {
+  requestId: string;
+  document: RequestDocument;
+  nonce: string;
+  /** Items of the request; those that were given up are fewer or as many. */
+  items: number;
+  attempts: number;
+  acceptedAt: number;
+  diedAt: number;
+  inputBytes: number;
+  /** By place of the item, in order. */
+  errors: readonly { item: number; error: ItemError }[];
+  /** The request that runs it again; null: none does. */
+  redrivenAs: string | null;
+}
+
+export class LetterStore {
+  readonly #redis: Redis;
+  readonly #keys: Keys;
+
+  constructor(redis: Redis, keys: Keys) {
+    this.#redis = redis;
+    this.#keys = keys;
+  }
+
+  /** Ids of letters, newest first, strictly before the place. */
+  async list(
+    before: { at: number; id: string } | null,
+    count: number,
+  ): Promise<{ at: number; id: string }[]> {
+    const pages = await Promise.all(
+      this.#keys.allShards().map((shard) => this.#listShard(shard, before, count)),
+    );
+    return pages
+      .flat()
+      .sort((a, b) => b.at - a.at || (a.id < b.id ? 1 : -1))
+      .slice(0, count);
+  }
+
+  /** Letters are few (see LetterLimits): those of the cursor's millisecond are skipped by name. */
+  async #listShard(
+    shard: number,
+    before: { at: number; id: string } | null,
+    count: number,
+  ): Promise<{ at: number; id: string }[]> {
+    const found: { at: number; id: string }[] = [];
+    const max = before === null ? '+inf' : String(before.at);
+    for (let offset = 0; found.length < count; offset += count) {
+      const page = await this.#redis.zrevrangebyscore(
+        ...([this.#keys.dead(shard), max, '-inf', 'WITHSCORES', 'LIMIT', offset, count] as const),
+      );
+      for (let i = 0; i + 1 < page.length; i += 2) {
+        const entry = { id: page[i] as string, at: Number(page[i + 1]) };
+        if (before === null || entry.at < before.at || entry.id < before.id) found.push(entry);
+      }
+      if (page.length < 2 * count) break;
+    }
+    return found.slice(0, count);
+  }
+
+  async read(requestId: string): Promise<StoredLetter | null> {
+    const fields = await this.#redis.hgetallBuffer(this.#keys.letter(requestId));
+    // Without a document its request has not ended yet.
+    return fields.doc ? letterOf(requestId, fields) : null;
+  }
+
+  /** The input frame of each given-up item, in the order of `errors`; null where it is gone. */
+  async inputs({ requestId, nonce, errors }: StoredLetter): Promise<(Buffer | null)[]> {
+    const inline = await this.#redis.hgetBuffer(this.#keys.letter(requestId), 'in');
+    if (inline) return [inline];
+    return Promise.all(
+      errors.map(({ item }) => this.#redis.getBuffer(this.#keys.letterPayload(requestId, nonce, item))),
+    );
+  }
+
+  /** Notes which request runs it again, before that is submitted. False: the letter is gone. */
+  async noteRedrive(requestId: string, as: string): Promise<boolean> {
+    const key = this.#keys.letter(requestId);
+    if ((await this.#redis.exists(key)) === 0) return false;
+    await this.#redis.hset(key, 'again', as);
+    return true;
+  }
+
+  /** Takes letters away with their inputs. Returns how many there were. */
+  async drop(requestIds: readonly string[]): Promise<number> {
+    const replies = this.#keys
+      .byShard(requestIds, (id) => id)
+      .map((ids) => {
+        const [first] = ids as [string];
+        const keys = [this.#keys.dead(this.#keys.shardOf(first))];
+        return callScript(this.#redis, 'dropLetters', keys, [this.#keys.tagOf(first), ...ids]);
+      });
+    return (await Promise.all(replies)).reduce<number>((sum, reply) => sum + (reply as number), 0);
+  }
+
+  /** Takes away what is beyond the limits, at most so many of a shard. */
+  async trim(now: number, atOnce = 100): Promise<number> {
+    const replies = this.#keys.allShards().map((shard) => {
+      const tag = this.#keys.dead(shard).slice(0, -':dead'.length);
+      return callScript(
+        this.#redis,
+        'trimLetters',
+        [this.#keys.dead(shard)],
+        [tag, now, this.#keys.letterLimits, atOnce],
+      );
+    });
+    return (await Promise.all(replies)).reduce<number>((sum, reply) => sum + (reply as number), 0);
+  }
+
+  /** How many there are, and the bytes of their inputs. */
+  async totals(): Promise<{ letters: number; bytes: number }> {
+    const shards = this.#keys.allShards();
+    const [counts, bytes] = await Promise.all([
+      Promise.all(shards.map((shard) => this.#redis.zcard(this.#keys.dead(shard)))),
+      Promise.all(shards.map((shard) => this.#redis.get(this.#keys.deadBytes(shard)))),
+    ]);
+    const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);
+    return { letters: sum(counts), bytes: sum(bytes.map(Number)) };
+  }
+}
+
+function letterOf(requestId: string, fields: Record<string, Buffer>): StoredLetter {
+  const text = (name: string): string => fields[name]?.toString() ?? '';
+  const document = JSON.parse(text('doc')) as RequestDocument;
+  if (text('route') !== '') document.route = JSON.parse(text('route')) as Route;
+  const errors = Object.keys(fields)
+    .filter((name) => name.startsWith('e:'))
+    .map((name) => ({ item: Number(name.slice(2)), error: JSON.parse(text(name)) as ItemError }))
+    .sort((a, b) => a.item - b.item);
+  return {
+    requestId,
+    document,
+    nonce: text('nonce'),
+    items: Number(text('n')),
+    attempts: Number(text('tok')) - Number(text('skip')),
+    acceptedAt: Number(text('at')),
+    diedAt: Number(text('died')),
+    inputBytes: Number(text('b')),
+    errors,
+    redrivenAs: text('again') || null,
+  };
+}
