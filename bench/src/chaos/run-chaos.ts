@@ -100,7 +100,7 @@ async function carryOut(plan: readonly Fault[], run: ChaosRun, load: Load, ids: 
     const done = run.injector.inject(fault);
     done.catch(() => {});
     going.push(done);
-    if (!fault.together) await Promise.all(going.splice(0));
+    if (!fault.together) await done;
   }
   await Promise.all(going);
 }
