@@ -52,5 +52,6 @@ function run(program: string, args: string[], cwd = ROOT) {
 }
 
 function must({ status, stdout, stderr, error }: Outcome, what: string): void {
-  if (status !== 0) throw new Error(`${what}: ${error?.message ?? `${stdout}${stderr}`.trim().slice(-2_000)}`);
+  if (status !== 0)
+    throw new Error(`${what}: ${error?.message ?? `${stdout}${stderr}`.trim().slice(-2_000)}`);
 }
