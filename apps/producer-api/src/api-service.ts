@@ -7,10 +7,11 @@ import type { Server } from 'node:https';
 import { type AccessService, createAccess } from '@remuda/core/access/access';
 import { type Clock, systemClock } from '@remuda/core/lifecycle/clock';
 import type { Service } from '@remuda/core/lifecycle/service';
-import { lifeLog } from '@remuda/core/observability/events';
+import { type LifeLog, lifeLog } from '@remuda/core/observability/events';
 import type { Logger } from '@remuda/core/observability/logger';
 import { createMetrics, type Metrics } from '@remuda/core/observability/metrics';
 import { sparseErrors } from '@remuda/core/observability/sparse-log';
+import { Sweeper } from '@remuda/core/requests/sweep-requests';
 import { createRequestUseCases, type RequestUseCaseService } from '@remuda/core/requests/use-cases';
 import { Keys } from '@remuda/core/store/keys';
 import { closeRedis, connectRedis, type Redis, waitUntilReady } from '@remuda/core/store/redis';
@@ -42,6 +43,7 @@ export class ApiService implements Service {
   readonly #subscriber: Redis;
   readonly #useCases: RequestUseCaseService;
   readonly #access: AccessService;
+  readonly #maintenance: Service[];
   readonly #app: FastifyInstance;
   #certificates: CertificateWatch | undefined;
   /** Nobody is let in before that is settled. */
@@ -71,6 +73,7 @@ export class ApiService implements Service {
       clock,
     });
     keepQueueGauges(metrics, this.#useCases, this.#useCases.queues, this.#useCases.letters);
+    this.#maintenance = config.maintenance ? [this.#newSweeper(life, metrics)] : [];
     const isOpenNow = (): boolean => this.#open;
     this.#app = createServer({
       useCases: this.#useCases,
@@ -114,6 +117,7 @@ export class ApiService implements Service {
     });
     await this.#useCases.start();
     await this.#access.start();
+    await Promise.all(this.#maintenance.map((role) => role.start()));
     const { host, port, auth, tls } = this.#config;
     this.#open = await isOpen({ host, auth, access: this.#access, logger: this.#logger });
     this.#url = await this.#app.listen({ host, port });
@@ -137,6 +141,7 @@ export class ApiService implements Service {
     });
     await this.#app.close();
     cancelCut();
+    await Promise.all(this.#maintenance.map((role) => role.stop()));
     await this.#certificates?.stop();
     await this.#access.stop();
     await this.#useCases.stop();
@@ -150,6 +155,17 @@ export class ApiService implements Service {
     const use = (files: TlsFiles): void => server.setSecureContext(files);
     this.#certificates = new CertificateWatch({ paths, use, logger, clock });
     await this.#certificates.start();
+  }
+
+  /** Here too, so that deadlines are kept and jobs mended where no worker lives. The rerouter needs a live worker. */
+  #newSweeper(life: LifeLog, metrics: Metrics): Sweeper {
+    const { store, queues, deployments, letters } = this.#useCases;
+    return new Sweeper({
+      letters,
+      ...{ redis: this.#redis, store, queues, metrics, life, clock: this.#clock },
+      isTakenOut: (model) => !deployments.of(model).registered,
+      onError: sparseErrors(this.#logger, 'a turn of the sweeper failed; the next one goes on'),
+    });
   }
 
   #connect(role: 'api' | 'subscriber'): Redis {

@@ -50,6 +50,13 @@ export const ApiSettings = SharedSettings.extend({
   REMUDA_API_STOP_MS: whole(1_000, 600_000)
     .default(15_000)
     .describe('Behind that, how long calls under way may take before their connections are cut.'),
+  REMUDA_API_MAINTENANCE: z
+    .enum(['true', 'false'])
+    .transform((text) => text === 'true')
+    .default(true)
+    .describe(
+      'Whether this API may be the process that keeps deadlines and repairs lost jobs; one of all APIs and workers is at a time.',
+    ),
 });
 export type ApiConfig = ReturnType<typeof apiConfig>;
 
@@ -70,6 +77,7 @@ export function apiConfig(env: NodeJS.ProcessEnv) {
     maxQueueDepth: settings.REMUDA_API_MAX_QUEUE_DEPTH,
     drainDelayMs: settings.REMUDA_API_DRAIN_DELAY_MS,
     stopMs: settings.REMUDA_API_STOP_MS,
+    maintenance: settings.REMUDA_API_MAINTENANCE,
     logLevel: settings.REMUDA_LOG_LEVEL,
     logPretty: settings.REMUDA_LOG_PRETTY,
   };

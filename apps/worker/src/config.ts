@@ -72,7 +72,7 @@ export const WorkerSettings = SharedSettings.extend({
     .max(600_000)
     .default(30_000)
     .describe(
-      'After a worker dies its jobs are free again after up to twice this. Lower it to recover sooner.',
+      'After a worker dies its jobs are free again when this has passed, and a second or so. Lower it to recover sooner.',
     ),
   REMUDA_WORKER_DRAIN_MS: z.coerce
     .number()

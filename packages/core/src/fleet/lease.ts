@@ -1,13 +1,12 @@
 /**
  * A role that one process of the fleet has at a time: a key with a time to live and the holder's token in it. It is
- * taken again with every turn; a holder that dies loses it when the time is up. The sweeper, the rerouter and the
- * steward have one each.
+ * taken again with every turn; a holder that dies loses it when the time is up. leased-role.ts is what has one.
  *
  * A holder that stood still may believe for a moment that it still has it: what must not happen twice checks the token
  * in the script that writes.
  */
 import { randomUUID } from 'node:crypto';
-import type { Redis } from '../store/redis.js';
+import { callScript, type Redis } from '../store/redis.js';
 
 export interface LeaseOptions {
   redis: Redis;
@@ -28,20 +27,17 @@ export class Lease {
     return this.#options.key;
   }
 
-  /** Takes or prolongs it. False: another process has it, or Redis is away. */
+  /** Takes or prolongs it, one command. False: another process has it, or Redis is away. */
   async hold(): Promise<boolean> {
     const { redis, key, ms } = this.#options;
     if (redis.status !== 'ready') return false;
-    if ((await redis.set(key, this.token, 'PX', ms, 'NX')) === 'OK') return true;
-    if ((await redis.get(key)) !== this.token) return false;
-    await redis.pexpire(key, ms);
-    return true;
+    return (await callScript(redis, 'holdLease', [key], [this.token, ms])) === 1;
   }
 
   /** Gives it back, so that the next one need not wait. Never throws. */
   async release(): Promise<void> {
     const { redis, key } = this.#options;
     if (redis.status !== 'ready') return;
-    if ((await redis.get(key).catch(() => null)) === this.token) await redis.del(key).catch(() => 0);
+    await callScript(redis, 'releaseLease', [key], [this.token]).catch(() => 0);
   }
 }

@@ -10,8 +10,7 @@
  */
 import type { HarnessConfig, ServedRef, ServingState, WorkerHeartbeat } from '@remuda/schemas';
 import { HeartbeatReader } from '../fleet/heartbeat-reader.js';
-import { Lease } from '../fleet/lease.js';
-import { Repeat } from '../fleet/repeat.js';
+import { LeasedRole } from '../fleet/leased-role.js';
 import { type Clock, systemClock } from '../lifecycle/clock.js';
 import type { Service } from '../lifecycle/service.js';
 import type { Logger } from '../observability/logger.js';
@@ -49,61 +48,44 @@ export class Steward implements Service {
   readonly name = 'steward';
   readonly #options: StewardOptions;
   readonly #clock: Clock;
-  readonly #repeat: Repeat;
-  readonly #lease: Lease;
+  readonly #role: LeasedRole;
   readonly #heartbeats: HeartbeatReader;
   readonly #published: PublishedSignatures;
   #publishedAt = Number.NEGATIVE_INFINITY;
   /** Reason by model, reference and version. */
   #held = new Map<string, string>();
-  #underWay: Promise<void> | undefined;
-  #again = false;
-  #stopped = false;
 
   constructor(options: StewardOptions) {
     const { redis, keys, clock = systemClock, everyMs = EVERY_MS, onError } = options;
     this.#options = options;
     this.#clock = clock;
-    this.#lease = new Lease({ redis, key: keys.stewardLease(), ms: LEASE_MS });
     this.#heartbeats = new HeartbeatReader({ redis, keys, clock });
     this.#published = new PublishedSignatures(redis, keys);
-    this.#repeat = new Repeat({ everyMs, clock, onError, turn: () => this.turn() });
+    this.#role = new LeasedRole({
+      ...{ name: this.name, redis, key: keys.stewardLease(), leaseMs: LEASE_MS, everyMs, clock, onError },
+      turn: () => this.#look(),
+    });
   }
 
-  /** Does not wait for the first turn: the worker has better things to do at its start. */
-  async start(): Promise<void> {
-    void this.#repeat.start();
+  start(): Promise<void> {
+    return this.#role.start();
   }
 
-  async stop(): Promise<void> {
-    this.#stopped = true;
-    await this.#repeat.stop();
-    await this.#underWay?.catch(() => {});
-    await this.#lease.release();
+  stop(): Promise<void> {
+    return this.#role.stop();
   }
 
   /** Looks now: the desired state, or what this worker has loaded, has changed. */
   nudge(): void {
-    if (!this.#stopped) this.turn().catch(this.#options.onError);
+    this.#role.nudge();
   }
 
   /** One turn at a time, if this process has the lease; asked for during one, another follows it. */
-  async turn(): Promise<void> {
-    if (this.#underWay) {
-      this.#again = true;
-      return this.#underWay;
-    }
-    this.#underWay = this.#look().finally(() => {
-      this.#underWay = undefined;
-    });
-    await this.#underWay;
-    if (!this.#again || this.#stopped) return;
-    this.#again = false;
-    await this.turn();
+  turn(): Promise<void> {
+    return this.#role.turn();
   }
 
   async #look(): Promise<void> {
-    if (!(await this.#lease.hold())) return;
     const workers = await this.#heartbeats.read();
     const models = fleetModels(workers);
     const broken = (model: string, version: string) => isBroken(models.get(model) ?? NOTHING, version);
@@ -165,7 +147,7 @@ export class Steward implements Service {
     if (done.length === 0) return;
     const at = new Date(this.#clock.now()).toISOString();
     const state = { model, refs: movedRefs(serving, done, at) };
-    if (!(await view.store.serve(state, this.#lease.token))) return;
+    if (!(await view.store.serve(state, this.#role.token))) return;
     for (const { kind, ...detail } of done) {
       metrics.referenceMoves.inc({ model, kind });
       logger.info({ model, ...detail }, `reference ${kind.replace('_', ' ')}`);

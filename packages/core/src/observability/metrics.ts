@@ -249,10 +249,10 @@ export const METRICS = {
     help: 'Failed batches that were run again in parts.',
     labels: ['model'],
   },
-  sweeperRepairs: {
-    name: 'remuda_sweeper_repairs_total',
+  repairs: {
+    name: 'remuda_repairs_total',
     kind: 'counter',
-    help: 'What the sweeper put right, by kind: job_added, expired, taken_out, worker_lost, rerouted.',
+    help: 'What was put right, by kind: expired, taken_out, rerouted; job_added, job_freed, job_removed, payload_removed, outcome_removed, retention_set, relisted, worker_lost.',
     labels: ['kind'],
   },
   redisErrors: {

@@ -14,7 +14,8 @@ import { DelayedError, type Job, type JobJson, Queue, WaitingError, Worker } fro
 import type { Redis } from '../store/redis.js';
 import type { StoredRecord, UnitRun } from '../store/stored-record.js';
 import { type Partition, queueName, queuePrefix } from './partitions.js';
-import { JOB_ATTEMPTS, MAX_STALLED_COUNT, pauseAfter } from './retry-policy.js';
+import { jobIdOf } from './queue-keys.js';
+import { JOB_ATTEMPTS, MAX_STALLED_COUNT, pauseAfter, STALLED_EVERY_MS } from './retry-policy.js';
 
 /** What a job holds. */
 export interface JobTicket {
@@ -64,6 +65,9 @@ const JOB_OPTIONS = {
   stackTraceLimit: 1,
 } as const;
 
+/** How jobs are found whose worker has died; BullMQ's script for it reads these of the queue's options, too. */
+const STALLED = { stalledInterval: STALLED_EVERY_MS, maxStalledCount: MAX_STALLED_COUNT };
+
 /** What a job that no worker has had yet says about its runs. */
 const NEVER_RUN = {
   progress: 0,
@@ -93,6 +97,7 @@ export class JobQueue {
       skipMetasUpdate: true,
       // Fail fast where Redis is away; a queue is only made while the connection is ready.
       skipWaitingForReady: true,
+      ...STALLED,
     });
     this.#queue.on('error', options.onError);
   }
@@ -103,7 +108,7 @@ export class JobQueue {
    * compares the two.
    */
   async add(ticket: JobTicket): Promise<void> {
-    await this.#queue.backend.addJob(this.#jobOf(ticket), ticket.requestId, {});
+    await this.#queue.backend.addJob(this.#jobOf(ticket), jobIdOf(ticket.requestId), {});
   }
 
   /** The same for many, in one write. */
@@ -113,11 +118,12 @@ export class JobQueue {
 
   // Every job has a priority, or BullMQ would run those without before all others.
   #jobOf(ticket: JobTicket): JobJson {
+    const jobId = jobIdOf(ticket.requestId);
     return {
-      id: ticket.requestId,
+      id: jobId,
       name: JOB_NAME,
       data: JSON.stringify(ticket),
-      opts: { ...JOB_OPTIONS, jobId: ticket.requestId, priority: ticket.priority + 1 },
+      opts: { ...JOB_OPTIONS, jobId, priority: ticket.priority + 1 },
       timestamp: Date.now(),
       ...NEVER_RUN,
     };
@@ -125,11 +131,11 @@ export class JobQueue {
 
   /** Takes the job off the queue. False: a worker holds it, or there is none. */
   async remove(requestId: string): Promise<boolean> {
-    return (await this.#queue.remove(requestId)) === 1;
+    return (await this.#queue.remove(jobIdOf(requestId))) === 1;
   }
 
   async has(requestId: string): Promise<boolean> {
-    return (await this.#queue.getJobState(requestId)) !== 'unknown';
+    return (await this.#queue.getJobState(jobIdOf(requestId))) !== 'unknown';
   }
 
   async depth(): Promise<{ waiting: number; active: number }> {
@@ -147,7 +153,7 @@ export class JobQueue {
 
   /** Jobs that are taken before this one; null: it does not wait in line (a worker has it, or it is put off). */
   position(requestId: string): Promise<number | null> {
-    return this.#redis.zrank(this.#queue.toKey('prioritized'), requestId);
+    return this.#redis.zrank(this.#queue.toKey('prioritized'), jobIdOf(requestId));
   }
 
   /** Up to `count` jobs that no worker holds, next ones first. */
@@ -159,9 +165,19 @@ export class JobQueue {
   async abandoned(count: number): Promise<QueuedJob[]> {
     const active = queuedJobs(await this.#queue.getJobs(['active'], 0, count - 1, true));
     const locks = await Promise.all(
-      active.map(({ requestId }) => this.#redis.exists(`${this.#queue.toKey(requestId)}:lock`)),
+      active.map(({ requestId }) => this.#redis.exists(`${this.#queue.toKey(jobIdOf(requestId))}:lock`)),
     );
     return active.filter((_, i) => locks[i] === 0);
+  }
+
+  /**
+   * Puts back the jobs whose locks had run out when this was last called, and notes those that are held now: what
+   * workers on the queue do each second, for a queue that may have none. Returns how many were put back; where workers
+   * are there, or another has just looked, it does nothing.
+   */
+  async freeStalled(): Promise<number> {
+    const freed = (await this.#queue.backend.moveStalledJobsToWait()) as unknown[];
+    return freed.length;
   }
 
   close(): Promise<void> {
@@ -233,8 +249,7 @@ export class JobConsumer {
         autorun: false,
         concurrency,
         lockDuration: lockMs,
-        stalledInterval: lockMs,
-        maxStalledCount: MAX_STALLED_COUNT,
+        ...STALLED,
         drainDelay: 5,
         runRetryDelay: 500,
         skipVersionCheck: true,

@@ -10,8 +10,7 @@ import { type DeviceClass, isTerminal, type Route } from '@remuda/schemas';
 import { routeRequest } from '../devices/route.js';
 import { indexClasses } from '../fleet/class-index.js';
 import { readFleet } from '../fleet/heartbeats.js';
-import { Lease } from '../fleet/lease.js';
-import { Repeat } from '../fleet/repeat.js';
+import { LeasedRole } from '../fleet/leased-role.js';
 import { type Clock, systemClock } from '../lifecycle/clock.js';
 import type { Service } from '../lifecycle/service.js';
 import type { LifeLog } from '../observability/events.js';
@@ -30,7 +29,7 @@ export interface RerouterOptions {
   redis: Redis;
   store: RequestStore;
   queues: JobQueues;
-  metrics: Pick<Metrics, 'sweeperRepairs'>;
+  metrics: Pick<Metrics, 'repairs'>;
   life: LifeLog;
   onError(error: Error): void;
   clock?: Clock;
@@ -55,8 +54,7 @@ export class Rerouter implements Service {
   readonly name = 'rerouter';
   readonly #options: RerouterOptions;
   readonly #clock: Clock;
-  readonly #repeat: Repeat;
-  readonly #lease: Lease;
+  readonly #role: LeasedRole;
   readonly #lost = new LostClasses();
   readonly #signatures: PublishedSignatures;
   readonly #depths: QueueDepths;
@@ -66,25 +64,37 @@ export class Rerouter implements Service {
     const { redis, store, queues, onError, clock = systemClock, everyMs = EVERY_MS } = options;
     this.#options = options;
     this.#clock = clock;
-    this.#lease = new Lease({ redis, key: store.keys.rerouterLease(), ms: LEASE_MS });
     this.#signatures = new PublishedSignatures(redis, store.keys);
     this.#depths = new QueueDepths({ queues, clock });
-    this.#repeat = new Repeat({ everyMs, clock, onError, turn: () => this.turn() });
+    this.#role = new LeasedRole({
+      ...{
+        name: this.name,
+        redis,
+        key: store.keys.rerouterLease(),
+        leaseMs: LEASE_MS,
+        everyMs,
+        clock,
+        onError,
+      },
+      turn: () => this.#moveLost(),
+    });
   }
 
-  async start(): Promise<void> {
-    void this.#repeat.start();
+  start(): Promise<void> {
+    return this.#role.start();
   }
 
-  async stop(): Promise<void> {
-    await this.#repeat.stop();
-    await this.#lease.release();
+  stop(): Promise<void> {
+    return this.#role.stop();
   }
 
   /** One turn, unless another process of the fleet has the lease. */
-  async turn(): Promise<void> {
+  turn(): Promise<void> {
+    return this.#role.turn();
+  }
+
+  async #moveLost(): Promise<void> {
     const { redis, store, afterMs = AFTER_MS } = this.#options;
-    if (!(await this.#lease.hold())) return;
     const [workers] = await Promise.all([readFleet(redis, store.keys), this.#signatures.refresh()]);
     const signatures = [...this.#signatures.byField.values()].map(({ signature }) => signature);
     const lost = this.#lost.update(signatures, indexClasses(workers), this.#clock.now(), afterMs);
@@ -151,7 +161,7 @@ export class Rerouter implements Service {
     await queues.of(from).remove(record.requestId);
     await queues.of(to).add(ticketOf(record));
     this.#depths.count(to);
-    metrics.sweeperRepairs.inc({ kind: 'rerouted' });
+    metrics.repairs.inc({ kind: 'rerouted' });
     const ids = { trace_id: record.document.traceId, request_id: record.requestId };
     const { device_class, lane, reasons } = record.document.route;
     life.routed({ ...ids, device_class, lane, reasons });

@@ -1,22 +1,24 @@
 /**
  * Puts right what crashes and lost messages leave behind, in bounded steps. It walks the open requests, oldest first:
- * a deadline that passed where no worker looks ends the request, and so does a model that was taken out; a job that is gone is put back (its fencing token
- * goes on from where the lost one was) or, after a few times, given up; ids that point nowhere are dropped.
+ * a deadline that passed where no worker looks ends the request, and so does a model that was taken out; a job that is
+ * gone is put back (its fencing token goes on from where the lost one was) or, after a few times, given up; ids that
+ * point nowhere are dropped.
  *
- * Runs in every worker; a lease in Redis lets one of the fleet do it at a time. Two at once would do no harm.
+ * Runs in every worker and every API, so that it goes on where no worker lives; a lease lets one of the fleet do it at
+ * a time. Two at once would do no harm.
  */
 import { isTerminal } from '@remuda/schemas';
 import { itemError } from '../errors.js';
-import { Lease } from '../fleet/lease.js';
-import { Repeat } from '../fleet/repeat.js';
+import { LeasedRole } from '../fleet/leased-role.js';
 import { type Clock, systemClock } from '../lifecycle/clock.js';
 import type { Service } from '../lifecycle/service.js';
+import { Reconciler } from '../mend/reconciler.js';
 import { takenOutError } from '../models/taken-out.js';
 import type { LifeLog } from '../observability/events.js';
 import type { Metrics } from '../observability/metrics.js';
 import { type JobQueues, ticketOf } from '../queue/job-queue.js';
-import { queueName } from '../queue/partitions.js';
-import { MAX_RESCUES } from '../queue/retry-policy.js';
+import { type Partition, queueName } from '../queue/partitions.js';
+import { MAX_RESCUES, RESCUES_COUNT_AS_ONE_MS } from '../queue/retry-policy.js';
 import type { LetterStore } from '../store/letter-store.js';
 import type { Redis } from '../store/redis.js';
 import type { RequestStore } from '../store/request-store.js';
@@ -27,7 +29,7 @@ export interface SweeperOptions {
   redis: Redis;
   store: RequestStore;
   queues: JobQueues;
-  metrics: Pick<Metrics, 'sweeperRepairs' | 'requests'>;
+  metrics: Pick<Metrics, 'repairs' | 'requests'>;
   life: LifeLog;
   /** The model was taken out with the admin API; default: none is. */
   isTakenOut?(model: string): boolean;
@@ -44,9 +46,14 @@ const EVERY_MS = 3_000;
 const LOST_AFTER_MS = 30_000;
 /** Long enough for a slow turn, short enough that a dead sweeper is soon replaced. */
 const LEASE_MS = 20_000;
-const PAGE = 500;
-const PAGES_PER_TURN = 8;
+/** Small enough that an API which has the role answers its callers between two pages. */
+const PAGE = 200;
+const PAGES_PER_TURN = 20;
+/** Clocks that are kept in step differ by less. */
+const CLOCK_SLACK_MS = 2_000;
 const TRIM_STEP = 500;
+/** Queues that are searched for jobs of dead workers in one turn. */
+const MOST_QUEUES = 100;
 
 /** Where the walk over one shard has got to. */
 interface Walk {
@@ -59,31 +66,43 @@ export class Sweeper implements Service {
   readonly name = 'sweeper';
   readonly #options: SweeperOptions;
   readonly #clock: Clock;
-  readonly #repeat: Repeat;
-  readonly #lease: Lease;
+  readonly #role: LeasedRole;
+  readonly #reconciler: Reconciler;
   readonly #walks = new Map<number, Walk>();
+  /** Of requests that are not young any more, as seen in this turn. */
+  readonly #partitions = new Map<string, Partition>();
 
   constructor(options: SweeperOptions) {
     this.#options = options;
     this.#clock = options.clock ?? systemClock;
     const { everyMs = EVERY_MS, onError, redis, store } = options;
-    this.#lease = new Lease({ redis, key: store.keys.sweeperLease(), ms: LEASE_MS });
-    this.#repeat = new Repeat({ everyMs, clock: this.#clock, onError, turn: () => this.turn() });
+    const { keys } = store;
+    this.#reconciler = new Reconciler({
+      ...{ redis, keys, queues: options.queues, clock: this.#clock },
+      onMended: (kind) => options.metrics.repairs.inc({ kind }),
+    });
+    this.#role = new LeasedRole({
+      ...{ name: this.name, redis, key: keys.sweeperLease(), leaseMs: LEASE_MS, everyMs, onError },
+      clock: this.#clock,
+      turn: () => this.#sweep(),
+    });
   }
 
-  /** Does not wait for the first turn: the worker has better things to do at its start. */
-  async start(): Promise<void> {
-    void this.#repeat.start();
+  start(): Promise<void> {
+    return this.#role.start();
   }
 
-  async stop(): Promise<void> {
-    await this.#repeat.stop();
-    await this.#lease.release();
+  stop(): Promise<void> {
+    return this.#role.stop();
   }
 
   /** One turn, unless another process of the fleet has the lease. */
-  async turn(): Promise<void> {
-    if (!(await this.#lease.hold())) return;
+  turn(): Promise<void> {
+    return this.#role.turn();
+  }
+
+  async #sweep(): Promise<void> {
+    this.#partitions.clear();
     await this.#options.letters?.trim(this.#clock.now());
     for (const shard of this.#options.store.keys.allShards()) {
       const walk = this.#walks.get(shard) ?? { from: 0, page: PAGE, trimCursor: '0' };
@@ -91,11 +110,22 @@ export class Sweeper implements Service {
       await this.#sweepOpen(shard, walk);
       walk.trimCursor = (await this.#options.store.trimList(shard, walk.trimCursor, TRIM_STEP)).cursor;
     }
+    await this.#freeStalled();
+    await this.#reconciler.turn();
+  }
+
+  /** Where workers are on the queue they have done it by now. */
+  async #freeStalled(): Promise<void> {
+    const { queues, metrics } = this.#options;
+    for (const partition of [...this.#partitions.values()].slice(0, MOST_QUEUES)) {
+      const freed = await queues.of(partition).freeStalled();
+      if (freed > 0) metrics.repairs.inc({ kind: 'job_freed' }, freed);
+    }
   }
 
   async #sweepOpen(shard: number, walk: Walk): Promise<void> {
     for (let pages = 0; pages < PAGES_PER_TURN; pages++) {
-      const page = await this.#options.store.listOpen(shard, walk.from, this.#clock.now(), walk.page);
+      const page = await this.#options.store.listOpen(shard, walk.from, walk.page);
       await this.#sweepPage(page.map((entry) => entry.id));
       const last = page.at(-1);
       if (!last || page.length < walk.page) {
@@ -123,7 +153,12 @@ export class Sweeper implements Service {
     if (record.status === 'queued' && this.#options.isTakenOut?.(record.document.model))
       return this.#endTakenOut(record);
     const { lostAfterMs = LOST_AFTER_MS } = this.#options;
-    if (now - record.acceptedAt >= lostAfterMs) await this.#rescueIfLost(record);
+    const age = now - record.acceptedAt;
+    // One from the future says that the clocks of two hosts differ, and nothing about its age.
+    if (age > -CLOCK_SLACK_MS && age < lostAfterMs) return;
+    const partition = partitionOfRecord(record);
+    this.#partitions.set(queueName(partition), partition);
+    await this.#rescueIfLost(record);
   }
 
   /** Only what no worker has begun: a worker that has it decides by itself. */
@@ -155,9 +190,11 @@ export class Sweeper implements Service {
     // Outcomes are written before a job is taken away: if it is still open now, nobody has it.
     const [record] = await store.read([requestId]);
     if (!record || isTerminal(record.status)) return;
-    const rescues = await store.countRescue(requestId);
+    const rescues = await store.countRescue(requestId, RESCUES_COUNT_AS_ONE_MS);
     if (rescues === 0) return;
     if (rescues > MAX_RESCUES) return this.#giveUp(record);
+    // A job that is in none of its queue's lists would keep the new one out.
+    await queue.remove(requestId);
     await queue.add(ticketOf(record));
     this.#repaired('job_added');
     life.readded({ ...idsOf(record), queue: queueName(partition) });
@@ -179,7 +216,7 @@ export class Sweeper implements Service {
     outcome = '',
   ): void {
     const { metrics } = this.#options;
-    metrics.sweeperRepairs.inc({ kind });
+    metrics.repairs.inc({ kind });
     if (ended && ended.document.shadowOf === undefined) {
       const { model, route } = ended.document;
       metrics.requests.inc({ model, lane: route.lane, outcome });

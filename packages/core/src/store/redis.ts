@@ -100,6 +100,11 @@ export async function waitUntilReady(redis: Redis, ms: number): Promise<void> {
   });
 }
 
+/** The servers that keys are spread over: what a command that concerns all keys has to be sent to. */
+export function redisNodes(redis: Redis): Redis[] {
+  return [redis];
+}
+
 /** Ends a connection without waiting for what is under way. */
 export function closeRedis(redis: Redis): void {
   redis.disconnect();
@@ -123,6 +128,8 @@ const SCRIPTS = {
   saveAccess: ['save-access-1.lua'],
   countCall: ['count-call-1.lua'],
   finishAftermath: ['ending.lua', 'finish-aftermath-2.lua'],
+  holdLease: ['hold-lease-1.lua'],
+  releaseLease: ['release-lease-1.lua'],
 } as const;
 export type ScriptName = keyof typeof SCRIPTS;
 

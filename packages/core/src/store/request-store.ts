@@ -271,15 +271,10 @@ export class RequestStore {
     return found.slice(0, count);
   }
 
-  /** Ids of requests that have not ended, oldest first, accepted from `from` up to `to` (Unix milliseconds). */
-  async listOpen(
-    shard: number,
-    from: number,
-    to: number,
-    count: number,
-  ): Promise<{ at: number; id: string }[]> {
+  /** Ids of requests that have not ended, oldest first, accepted at `from` or later (Unix milliseconds). */
+  async listOpen(shard: number, from: number, count: number): Promise<{ at: number; id: string }[]> {
     return pairs(
-      await this.#redis.zrangebyscore(this.keys.open(shard), from, to, 'WITHSCORES', 'LIMIT', 0, count),
+      await this.#redis.zrangebyscore(this.keys.open(shard), from, '+inf', 'WITHSCORES', 'LIMIT', 0, count),
     );
   }
 
@@ -325,9 +320,10 @@ export class RequestStore {
     await callScript(this.#redis, 'finishAftermath', keys, [requestId, now, this.keys.tagOf(requestId)]);
   }
 
-  /** Counts how often the sweeper has put a lost job back; 0: the record is gone. */
-  async countRescue(requestId: string): Promise<number> {
-    return (await callScript(this.#redis, 'countRescue', [this.keys.record(requestId)], [])) as number;
+  /** Counts how often the sweeper has put a lost job back, those within `asOneMs` as one; 0: the record is gone. */
+  async countRescue(requestId: string, asOneMs: number): Promise<number> {
+    const record = this.keys.record(requestId);
+    return (await callScript(this.#redis, 'countRescue', [record], [asOneMs])) as number;
   }
 
   /**

@@ -110,7 +110,7 @@ it('moves what waits for a class that has lost its last worker, says so, and eac
   await until('all have run', () => verdicts.length === 20);
   expect(verdicts.every((verdict) => verdict === 'written')).toBe(true);
   expect(await rig.cases.get(ids[0] as string)).toMatchObject({ status: 'succeeded', attempts: 1 });
-  expect(await rig.metrics.text()).toContain('remuda_sweeper_repairs_total{kind="rerouted"} 20');
+  expect(await rig.metrics.text()).toContain('remuda_repairs_total{kind="rerouted"} 20');
 });
 
 it('leaves a class alone that is back within the time of a restart', async () => {
