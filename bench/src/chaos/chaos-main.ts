@@ -1,6 +1,10 @@
 /** `pnpm chaos`: hurts a fleet of its own in every way there is, and says whether it has kept its promises. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { reportText } from './chaos-report.js';
+import { makeOldBuild, OLD_BUILD, oldBuildObstacle } from './fleet/old-build.js';
 import { FAULT_KINDS, FAULT_NAMES, type FaultName } from './plan/fault-kinds.js';
 import { runChaos } from './run-chaos.js';
 
@@ -12,6 +16,7 @@ const HELP = `usage: pnpm chaos [--long] [--seed N] [--ids N] [--faults N] [--on
   --long     ${LONG.ids} requests through ${LONG.faults} faults, and a rolling upgrade from an older build; default ${SHORT.ids} through ${SHORT.faults}
   --seed     repeats a run: the same faults, targets, gaps and requests; default a new one
   --only     these kinds of faults alone
+  --old      commit of the older build of --long; default ${OLD_BUILD}
   --fsync    of the append-only file of Redis; default always (see docs/chaos.md)
   --keep     leaves the folder with logs, ledger and the files of Redis
   --json     prints one object and nothing else
@@ -39,6 +44,7 @@ async function main(): Promise<number> {
       ids: { type: 'string' },
       faults: { type: 'string' },
       only: { type: 'string' },
+      old: { type: 'string', default: OLD_BUILD },
       fsync: { type: 'string', default: 'always' },
       keep: { type: 'boolean', default: false },
       json: { type: 'boolean', default: false },
@@ -62,7 +68,8 @@ async function main(): Promise<number> {
   const say = (line: string): void => {
     process.stderr.write(`${((Date.now() - begun) / 1_000).toFixed(1).padStart(6)} s  ${line}\n`);
   };
-  const report = await runChaos({ ...options, say });
+  const oldBuild = values.long ? olderBuild(values.old, say) : undefined;
+  const report = await runChaos({ ...options, oldBuild, say });
   const { seed, ids, faults } = options;
   const only = values.only === undefined ? '' : ` --only ${values.only}`;
   const again = `pnpm chaos${values.long ? ' --long' : ''} --seed ${seed} --ids ${ids} --faults ${faults}${only}`;
@@ -71,6 +78,16 @@ async function main(): Promise<number> {
     process.stdout.write(`${JSON.stringify(report.figures)}\n`);
   } else process.stdout.write(`${reportText(report, again)}\n`);
   return report.red.length === 0 ? 0 : 1;
+}
+
+/** In a folder that goes with this process. */
+function olderBuild(commit: string, say: (line: string) => void): { root: string } | { obstacle: string } {
+  const obstacle = oldBuildObstacle(commit);
+  if (obstacle !== undefined) return { obstacle };
+  say(`chaos: building ${commit} to begin the rolling upgrade with`);
+  const folder = mkdtempSync(join(tmpdir(), 'remuda-chaos-old-'));
+  process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
+  return { root: makeOldBuild(commit, folder) };
 }
 
 function whole(flag: string, text: string | undefined, otherwise: number): number {

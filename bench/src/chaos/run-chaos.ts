@@ -17,8 +17,8 @@ export interface ChaosOptions {
   fsync?: Fsync;
   workers?: number;
   apis?: number;
-  /** Root of an older build to begin with. */
-  oldBuild?: string;
+  /** Root of an older build to begin with; else why there is none. */
+  oldBuild?: { root: string } | { obstacle: string };
   /** Longest that a request may wait beside a worker with nothing to do, in seconds. Default 12. */
   idleLimitS?: number;
   say?(line: string): void;
@@ -40,11 +40,12 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   const begun = Date.now();
   const run = await ChaosRun.start({
     ...{ workers, apis, lockMs: LOCK_MS, say },
-    ...{ fsync: options.fsync, keep: options.keep, oldBuild: options.oldBuild },
+    ...{ fsync: options.fsync, keep: options.keep, oldBuild: rootOf(options) },
   });
   try {
     const { kinds, skipped } = await possible(run, options);
-    const plan = makePlan({ seed, faults: options.faults, ids, workers, apis, kinds });
+    const upgrades = kinds.includes('upgrade') ? workers + apis : 0;
+    const plan = makePlan({ seed, faults: options.faults, ids, workers, apis, kinds, upgrades });
     say(`chaos: seed ${seed}, ${plan.length} faults, ${ids} requests, logs in ${run.fleet.folder}`);
     const found = await features(run);
     const load = new Load({
@@ -68,15 +69,19 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   }
 }
 
+function rootOf({ oldBuild }: ChaosOptions): string | undefined {
+  return oldBuild && 'root' in oldBuild ? oldBuild.root : undefined;
+}
+
 /** Kinds that can be carried out, and why the others cannot. */
 async function possible(
   run: ChaosRun,
-  { only = FAULT_NAMES, oldBuild }: ChaosOptions,
+  { only = FAULT_NAMES, oldBuild = { obstacle: 'no older build: --long has one' } }: ChaosOptions,
 ): Promise<{ kinds: FaultName[]; skipped: Partial<Record<FaultName, string>> }> {
   const { webhook } = await features(run);
   const obstacles: Partial<Record<FaultName, string | undefined>> = {
     disk_full: run.fleet.redis.disk.obstacle,
-    upgrade: oldBuild === undefined ? 'no older build: --long has one' : undefined,
+    upgrade: 'obstacle' in oldBuild ? oldBuild.obstacle : undefined,
   };
   if (webhook === undefined)
     for (const kind of ['sink_slow', 'sink_500', 'sink_410', 'sink_reset'] as const)

@@ -19,7 +19,7 @@ export interface ChaosFleetOptions {
   apis: number;
   lockMs: number;
   fsync?: Fsync;
-  /** Settings of every process beside what the fleet needs. */
+  /** Settings of every process of this build beside what the fleet needs. */
   env?: Record<string, string>;
   /** Of the workers alone, and of the APIs alone. */
   workerEnv?: Record<string, string>;
@@ -145,7 +145,8 @@ export class ChaosFleet {
   }
 
   #environment(slot: ProcessSlot, id: string): Record<string, string> {
-    const { env, workerEnv, apiEnv, lockMs } = this.options;
+    // An older build refuses settings that it does not know.
+    const { env, workerEnv, apiEnv } = this.isCurrent(slot) ? this.options : {};
     const shared = {
       REDIS_URL: `redis://127.0.0.1:${slot.proxy.port}`,
       REMUDA_KEY_PREFIX: KEY_PREFIX,
@@ -159,7 +160,7 @@ export class ChaosFleet {
     return {
       ...shared,
       REMUDA_WORKER_ID: id,
-      REMUDA_WORKER_LOCK_MS: String(lockMs),
+      REMUDA_WORKER_LOCK_MS: String(this.options.lockMs),
       REMUDA_WORKER_INSTANCES: '1',
       ...workerEnv,
     };

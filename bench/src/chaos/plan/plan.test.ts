@@ -12,7 +12,8 @@ describe('a plan of faults', () => {
 
   it('has every kind before any comes twice, and common ones more often later', () => {
     const kinds = makePlan({ ...QUESTION, faults: 400 }).map(({ kind }) => kind);
-    expect(new Set(kinds.slice(0, FAULT_NAMES.length)).size).toBe(FAULT_NAMES.length);
+    const drawn = FAULT_NAMES.filter((name) => name !== 'upgrade');
+    expect(new Set(kinds.slice(0, drawn.length))).toEqual(new Set(drawn));
     const times = (name: string) => kinds.filter((kind) => kind === name).length;
     expect(times('worker_kill')).toBeGreaterThan(times('worker_term'));
   });
@@ -40,6 +41,14 @@ describe('a plan of faults', () => {
     expect(plan.filter(({ kind }) => FAULT_KINDS[kind].lingers).every(({ together }) => together)).toBe(true);
     expect(others.some(({ together }) => together)).toBe(true);
     expect(others.filter(({ together }) => together).length).toBeLessThan(others.length / 2);
+  });
+
+  it('upgrades what is of an older build within the first part, and nothing where there is none', () => {
+    const placesOf = (upgrades: number) =>
+      makePlan({ ...QUESTION, upgrades }).flatMap(({ kind, number }) => (kind === 'upgrade' ? [number] : []));
+    expect(placesOf(0)).toEqual([]);
+    expect(placesOf(5)).toHaveLength(5);
+    expect(Math.max(...placesOf(5))).toBeLessThan(QUESTION.faults / 3);
   });
 
   it('draws from the kinds that are asked for alone', () => {

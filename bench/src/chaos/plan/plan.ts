@@ -13,8 +13,10 @@ export interface PlanQuestion {
   ids: number;
   workers: number;
   apis: number;
-  /** Kinds to draw from; default all. */
+  /** Kinds to draw from; default all. `upgrade` is not drawn: see `upgrades`. */
   kinds?: readonly FaultName[];
+  /** Processes of an older build to replace: spread over the first part of the run, since it is this build that is tried. */
+  upgrades?: number;
 }
 
 export interface Fault {
@@ -35,11 +37,14 @@ export interface Fault {
 /** Share of the requests that are offered before the first fault and behind the last. */
 const QUIET_SHARE = 0.04;
 const TOGETHER_SHARE = 0.15;
+/** Part of the faults after which no process of an older build is left. */
+const UPGRADE_SHARE = 0.3;
 
 export function makePlan(question: PlanQuestion): Fault[] {
-  const { seed, faults, ids, kinds = FAULT_NAMES } = question;
+  const { seed, faults, ids, kinds = FAULT_NAMES, upgrades = 0 } = question;
   const random = new Random(seed);
-  const names = deal(random, kinds, faults);
+  const drawn = kinds.filter((kind) => kind !== 'upgrade');
+  const names = withUpgrades(deal(random, drawn, faults), upgrades);
   const [first, last] = [ids * QUIET_SHARE, ids * (1 - QUIET_SHARE)];
   const step = (last - first) / Math.max(1, faults);
   return names.map((kind, index) => {
@@ -63,6 +68,14 @@ function deal(random: Random, kinds: readonly FaultName[], count: number): Fault
   const dealt = random.shuffled(kinds);
   while (dealt.length < count) dealt.push(...random.shuffled(pack));
   return dealt.slice(0, count);
+}
+
+function withUpgrades(names: readonly FaultName[], upgrades: number): FaultName[] {
+  const spread = [...names];
+  const span = Math.max(upgrades, Math.floor(names.length * UPGRADE_SHARE));
+  for (let i = 0; i < Math.min(upgrades, names.length); i++)
+    spread[Math.floor(((i + 0.5) * span) / upgrades)] = 'upgrade';
+  return spread;
 }
 
 function targets(strikes: FaultKind['strikes'], { workers, apis }: PlanQuestion): number {
