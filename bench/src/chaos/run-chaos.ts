@@ -2,7 +2,8 @@
 import { type ChaosReport, makeReport } from './chaos-report.js';
 import { ChaosRun } from './chaos-run.js';
 import type { Fsync } from './fleet/redis-host.js';
-import { features } from './load/features.js';
+import { knowsIdempotencyKey } from './load/features.js';
+import type { ProcessSlot } from './fleet/process-slot.js';
 import { Load } from './load/load.js';
 import { FAULT_NAMES, type FaultName } from './plan/fault-kinds.js';
 import { type Fault, makePlan } from './plan/plan.js';
@@ -43,15 +44,15 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
     ...{ fsync: options.fsync, keep: options.keep, oldBuild: rootOf(options) },
   });
   try {
-    const { kinds, skipped } = await possible(run, options);
+    const { kinds, skipped } = possible(run, options);
     const upgrades = kinds.includes('upgrade') ? workers + apis : 0;
     const plan = makePlan({ seed, faults: options.faults, ids, workers, apis, kinds, upgrades });
     say(`chaos: seed ${seed}, ${plan.length} faults, ${ids} requests, logs in ${run.fleet.folder}`);
-    const found = await features(run);
+    const idempotency = await knowsIdempotencyKey(run.client, run.fleet.apis[0] as ProcessSlot);
     const load = new Load({
       ...{ fleet: run.fleet, ledger: run.ledger, client: run.client, seed, ids, drivers: DRIVERS },
       pauseMs: Math.min(MOST_PAUSE_MS, (DRIVERS * FAULT_MS * plan.length) / ids),
-      ...found,
+      ...{ sinks: run.sinks, idempotency },
     });
     const stopTelling = tellProgress(run, load, say);
     try {
@@ -74,18 +75,14 @@ function rootOf({ oldBuild }: ChaosOptions): string | undefined {
 }
 
 /** Kinds that can be carried out, and why the others cannot. */
-async function possible(
+function possible(
   run: ChaosRun,
   { only = FAULT_NAMES, oldBuild = { obstacle: 'no older build: --long has one' } }: ChaosOptions,
-): Promise<{ kinds: FaultName[]; skipped: Partial<Record<FaultName, string>> }> {
-  const { webhook } = await features(run);
+): { kinds: FaultName[]; skipped: Partial<Record<FaultName, string>> } {
   const obstacles: Partial<Record<FaultName, string | undefined>> = {
     disk_full: run.fleet.redis.disk.obstacle,
     upgrade: 'obstacle' in oldBuild ? oldBuild.obstacle : undefined,
   };
-  if (webhook === undefined)
-    for (const kind of ['sink_slow', 'sink_500', 'sink_410', 'sink_reset'] as const)
-      obstacles[kind] = 'this build sends no webhooks';
   const kinds = only.filter((kind) => obstacles[kind] === undefined);
   if (kinds.length === 0)
     throw new Error(`none of these can be carried out here: ${JSON.stringify(obstacles)}`);

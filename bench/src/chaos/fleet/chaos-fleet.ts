@@ -37,6 +37,11 @@ export interface ChaosFleetOptions {
 /** Longer than any run: the records are looked at in the end. */
 const RESULT_TTL_S = 7 * 24 * 3600;
 const STARTS = 3;
+/** Of this build: its sinks are on this machine, and 75 hours of attempts are pressed into two minutes. */
+const WEBHOOK_ENV = { REMUDA_WEBHOOK_ALLOW: '127.0.0.1' };
+const DELIVERY_ENV = {
+  REMUDA_WORKER_WEBHOOK_SCHEDULE_S: '0,0.2,0.5,1,1,2,2,3,3,5,5,5,5,5,10,10,10,15,15,15',
+};
 
 export class ChaosFleet {
   readonly folder: string;
@@ -146,7 +151,7 @@ export class ChaosFleet {
 
   #environment(slot: ProcessSlot, id: string): Record<string, string> {
     // An older build refuses settings that it does not know.
-    const { env, workerEnv, apiEnv } = this.isCurrent(slot) ? this.options : {};
+    const { env, workerEnv, apiEnv } = this.isCurrent(slot) ? this.#settings() : {};
     const shared = {
       REDIS_URL: `redis://127.0.0.1:${slot.proxy.port}`,
       REMUDA_KEY_PREFIX: KEY_PREFIX,
@@ -164,6 +169,11 @@ export class ChaosFleet {
       REMUDA_WORKER_INSTANCES: '1',
       ...workerEnv,
     };
+  }
+
+  #settings(): Pick<ChaosFleetOptions, 'env' | 'workerEnv' | 'apiEnv'> {
+    const { env, workerEnv, apiEnv } = this.options;
+    return { env: { ...WEBHOOK_ENV, ...env }, workerEnv: { ...DELIVERY_ENV, ...workerEnv }, apiEnv };
   }
 
   #hooks(slot: ProcessSlot): Record<string, string> {

@@ -1,7 +1,9 @@
 /** What this build of the API can do, and the load therefore asks for. */
-import type { ChaosRun } from '../chaos-run.js';
-import type { LoadOptions } from './load.js';
+import type { ProcessSlot } from '../fleet/process-slot.js';
+import type { ApiClient } from './api-client.js';
 
-export async function features(_run: ChaosRun): Promise<Pick<LoadOptions, 'webhook' | 'idempotency'>> {
-  return { idempotency: false };
+/** Whether it knows Idempotency-Key: an older one would take the same call for another. */
+export async function knowsIdempotencyKey(client: ApiClient, api: ProcessSlot): Promise<boolean> {
+  const answer = await client.call(api, 'GET', '/openapi.json');
+  return JSON.stringify(answer?.body ?? {}).toLowerCase().includes('idempotency-key');
 }

@@ -3,6 +3,7 @@
  * same seed gives the same calls, so a run can be repeated.
  */
 import { Random } from '../plan/random.js';
+import { SINK_NAMES, type SinkName } from './sinks.js';
 
 /** What an item must come to. */
 export type Expected = { values: number[] } | { code: string };
@@ -18,8 +19,8 @@ export interface PlannedRequest {
   deadline: boolean;
   /** Is cancelled behind its acceptance. */
   cancel: boolean;
-  /** Wants a webhook. */
-  webhook: boolean;
+  /** The sink that is to hear of its end. */
+  webhook: SinkName | null;
   /** Sent with an Idempotency-Key in place of an id of its own. */
   idempotencyKey?: string;
 }
@@ -32,6 +33,7 @@ export interface PlannedCall {
 
 /** The mark at which fail-on-mark fails. */
 const MARK = 666;
+const WEBHOOK_SHARE = 0.25;
 
 /** The calls of so many requests, one after the other. */
 export function* plannedCalls(seed: number, ids: number): Generator<PlannedCall> {
@@ -66,7 +68,7 @@ function plannedRequest(random: Random, name: string, inBatch: boolean): Planned
     body: { ...(own ? { request_id: name } : {}), ...inputs, metadata },
     deadline,
     cancel: random.chance(0.04),
-    webhook: random.chance(0.25),
+    webhook: random.chance(WEBHOOK_SHARE) ? random.pick(SINK_NAMES) : null,
   };
 }
 

@@ -8,6 +8,7 @@ import type { ChaosFleet } from '../fleet/chaos-fleet.js';
 import type { ProcessSlot } from '../fleet/process-slot.js';
 import type { Answer, ApiClient } from './api-client.js';
 import type { LedgerFile } from './ledger-file.js';
+import type { Sinks } from './sinks.js';
 import { type PlannedCall, type PlannedRequest, plannedCalls } from './load-plan.js';
 
 export interface LoadOptions {
@@ -19,8 +20,7 @@ export interface LoadOptions {
   drivers: number;
   /** Pause of every other driver between two calls: spreads the load over the faults. */
   pauseMs: number;
-  /** The webhook option for the next request that wants one; absent: none is asked for. */
-  webhook?(): { sink: string; option: unknown };
+  sinks: Sinks;
   /** Whether the API knows Idempotency-Key. */
   idempotency: boolean;
 }
@@ -169,9 +169,10 @@ export class Load {
     body: Record<string, unknown>,
     slot: ProcessSlot,
   ): { sent: Record<string, unknown>; sink?: string } {
+    const { fleet, sinks } = this.#options;
     // An older build does not know the option.
-    const asked = webhook && this.#options.fleet.isCurrent(slot) ? this.#options.webhook?.() : undefined;
-    return asked ? { sent: { ...body, webhook: asked.option }, sink: asked.sink } : { sent: body };
+    if (webhook === null || !fleet.isCurrent(slot)) return { sent: body };
+    return { sent: { ...body, webhook: { url: sinks.urlOf(webhook), secret: sinks.secret } }, sink: webhook };
   }
 
   async #cancel(id: string): Promise<void> {

@@ -90,7 +90,11 @@ const KINDS = {
     lingers: true,
   },
   old_jobs: { about: 'records and jobs of an older build lie in Redis', strikes: 'queue' },
-  upgrade: { about: 'a process of the older build is replaced by one of this build', strikes: 'process' },
+  upgrade: {
+    about: 'a process of the older build is replaced by one of this build',
+    strikes: 'process',
+    lingers: true,
+  },
   sink_slow: { about: 'webhook sinks answer late', strikes: 'sinks', locks: [0.5, 1.5] },
   sink_500: { about: 'webhook sinks answer with 500', strikes: 'sinks', locks: [0.5, 1.5] },
   sink_410: { about: 'a webhook sink says that it is gone', strikes: 'sinks', locks: [0.5, 1] },
