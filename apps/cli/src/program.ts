@@ -12,6 +12,7 @@ import { addLetterCommands } from './letter-program.js';
 import { addModelCommands } from './model-program.js';
 import { addModelTools } from './model-tools.js';
 import type { Terminal } from './terminal/terminal.js';
+import { addWebhookCommands } from './webhook-program.js';
 
 export interface ProgramContext {
   terminal: Terminal;
@@ -87,6 +88,7 @@ function buildProgram(choose: (run: Run) => void): Command {
   addModels(program, choose);
   addFleet(program, choose);
   addLetterCommands(program, choose);
+  addWebhookCommands(program, choose);
   addDoctor(program, choose);
   for (const command of withSubcommands(program)) describeBySummary(command);
   return program;
@@ -148,6 +150,7 @@ function addSubmit(program: Command, choose: (run: Run) => void): void {
     .option('--file <request.json>', 'a whole InferenceRequest; "-" is standard input')
     .option('--version <version>', 'number or alias of the version (default: as the model is served)')
     .addOption(waitOption())
+    .option('--webhook <url>', 'address that is told of the end of the request')
     .addOption(new Option('--priority <n>', '0 goes first, 9 last').argParser(wholeNumber(0, 9)))
     .addOption(
       new Option('--timeout-ms <n>', 'expire when it has not begun to run by then').argParser(

@@ -1,12 +1,13 @@
 /** The answers about one request that several routes give: its record, its result, and the wait for the end of it. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Sight, sightOf } from '@remuda/core/access/caller';
+import { jsonResult, type TensorForm } from '@remuda/core/requests/json-result';
 import type { RawResult } from '@remuda/core/requests/submission';
 import { isTerminal, type RequestRecord } from '@remuda/schemas';
 import type { FastifyReply } from 'fastify';
 import type { ServerDeps } from './deps.js';
 import type { ResultFormat } from './negotiation.js';
-import { binaryResult, jsonResult, type TensorForm } from './result-answer.js';
+import { binaryResult } from './result-answer.js';
 
 /** Seconds after which a caller who polls may ask again. */
 const POLL_AFTER_S = '1';

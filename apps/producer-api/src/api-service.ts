@@ -84,6 +84,8 @@ export class ApiService implements Service {
       tls: config.tls && readTlsFiles(config.tls),
       clock,
       admin: this.#useCases.admin,
+      webhooks: this.#useCases.webhooks,
+      webhookAllowed: config.webhookAllowed,
       deadLetters: this.#useCases.deadLetters,
       ping: () => this.#ping(),
       logger,

@@ -1,6 +1,7 @@
 /** Every setting of the API, read from the environment once. The only file of this app that reads it. */
 import { readSettings } from '@remuda/core/settings/settings';
 import { keyspaceOf, SharedSettings } from '@remuda/core/settings/shared-settings';
+import { NOTHING_ALLOWED } from '@remuda/core/webhooks/address-rules';
 import * as z from 'zod';
 
 const whole = (min: number, max: number) => z.coerce.number().int().min(min).max(max);
@@ -78,6 +79,7 @@ export function apiConfig(env: NodeJS.ProcessEnv) {
     drainDelayMs: settings.REMUDA_API_DRAIN_DELAY_MS,
     stopMs: settings.REMUDA_API_STOP_MS,
     maintenance: settings.REMUDA_API_MAINTENANCE,
+    webhookAllowed: settings.REMUDA_WEBHOOK_ALLOW ?? NOTHING_ALLOWED,
     logLevel: settings.REMUDA_LOG_LEVEL,
     logPretty: settings.REMUDA_LOG_PRETTY,
   };

@@ -10,6 +10,8 @@ import type { Logger } from '@remuda/core/observability/logger';
 import type { Metrics } from '@remuda/core/observability/metrics';
 import type { DeadLetters } from '@remuda/core/requests/dead-letters';
 import type { RequestFilter, RequestUseCases } from '@remuda/core/requests/submission';
+import type { AllowedAddresses } from '@remuda/core/webhooks/address-rules';
+import type { WebhookUseCases } from '@remuda/core/webhooks/webhook-use-cases';
 import type { FastifyBaseLogger, FastifyInstance, RawServerDefault } from 'fastify';
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import type { Drain } from './drain.js';
@@ -35,6 +37,9 @@ export interface ServerDeps {
   tls: TlsFiles | null;
   clock: Clock;
   admin: ModelAdmin;
+  webhooks: WebhookUseCases;
+  /** Where webhooks may be sent to beside public addresses. */
+  webhookAllowed: AllowedAddresses;
   deadLetters: DeadLetters;
   /** Rejects, with the reason, when Redis does not answer. */
   ping(): Promise<void>;

@@ -32,6 +32,7 @@ export function registerOpenapi(app: FastifyInstance): void {
       tags: [
         { name: 'requests', description: 'Send, watch, fetch and cancel.' },
         { name: 'models', description: 'What can be run.' },
+        { name: 'webhooks', description: 'Who is told of the end of requests, and how that went.' },
         { name: 'dead letters', description: 'What was given up, to be looked at and run again.' },
         { name: 'admin', description: 'What is wanted of each model: versions, traffic, loading.' },
         { name: 'access', description: 'API keys, tenants, and what was done by whom.' },

@@ -12,11 +12,9 @@ import * as z from 'zod';
 type Path = readonly PropertyKey[];
 
 /** @throws InvalidInputError unsupported_feature */
-export function refuseUnsupported({ stream, webhook }: RequestOptions, path: Path): void {
-  const code = 'unsupported_feature';
-  if (stream) refuse([...path, 'stream'], 'no streaming: the model cannot stream', 'true', code);
-  if (webhook !== undefined)
-    refuse([...path, 'webhook'], 'no webhook: they are not offered yet', 'one', code);
+export function refuseUnsupported({ stream }: RequestOptions, path: Path): void {
+  if (!stream) return;
+  refuse([...path, 'stream'], 'no streaming: the model cannot stream', 'true', 'unsupported_feature');
 }
 
 /** Schemas are kept by the digest of the model version; this many versions are more than any server sees at once. */

@@ -1,8 +1,9 @@
 /** Results in their three forms: elements in JSON, base64 in JSON, binary. */
+import { jsonResult } from '@remuda/core/requests/json-result';
 import type { RawResult } from '@remuda/core/requests/submission';
 import { InferenceResult, type RawTensor } from '@remuda/schemas';
 import { describe, expect, it } from 'vitest';
-import { binaryResult, jsonResult } from './result-answer.js';
+import { binaryResult } from './result-answer.js';
 
 const floats = (...values: number[]): RawTensor => ({
   name: 'y',

@@ -1,40 +1,6 @@
-/** A result as it is sent: as an InferenceResult in JSON, or in the binary layout of the Open Inference Protocol. */
+/** A result in the binary layout of the Open Inference Protocol; in JSON: core/requests/json-result.ts. */
 import type { RawResult } from '@remuda/core/requests/submission';
-import {
-  encodeBinaryBody,
-  encodeTensor,
-  encodeTensorBase64,
-  type InferenceResult,
-  type RawTensor,
-  type Tensor,
-} from '@remuda/schemas';
-
-type RawItem = RawResult['items'][number];
-
-export type TensorForm = 'data' | 'b64';
-
-export function jsonResult(raw: RawResult, form: TensorForm): InferenceResult {
-  const { hasItems, items, request_id, model, version, digest, status, ...rest } = raw;
-  const encode = form === 'b64' ? encodeTensorBase64 : encodeTensor;
-  const outputs = (item: RawItem | undefined) => (item?.outputs ? byName(item.outputs, encode) : null);
-  return {
-    request_id,
-    model,
-    version,
-    digest,
-    status,
-    outputs: hasItems ? null : outputs(items[0]),
-    items: hasItems ? items.map((item) => ({ ...item, outputs: outputs(item) })) : null,
-    ...rest,
-  };
-}
-
-function byName(
-  tensors: readonly RawTensor[],
-  encode: (tensor: RawTensor) => Tensor,
-): Record<string, Tensor> {
-  return Object.fromEntries(tensors.map((tensor) => [tensor.name, encode(tensor)]));
-}
+import { encodeBinaryBody, type RawTensor } from '@remuda/schemas';
 
 /**
  * The header is the whole result, its `outputs` an array of tensors with their binary_data_size. Where the result has

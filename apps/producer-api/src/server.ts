@@ -29,6 +29,8 @@ import { modelRoutes } from './routes/models.js';
 import { requestBatchRoutes } from './routes/request-batch.js';
 import { requestRoutes } from './routes/requests.js';
 import { resultRoutes } from './routes/results.js';
+import { webhookEndpointRoutes } from './routes/webhook-endpoints.js';
+import { webhookRoutes } from './routes/webhooks.js';
 import { secureHeaders } from './secure-headers.js';
 import { registerTrace } from './trace.js';
 
@@ -73,6 +75,8 @@ function routes(scope: FastifyInstance, deps: ServerDeps): void {
   requestBatchRoutes(app, deps);
   requestRoutes(app, deps);
   resultRoutes(app, deps);
+  webhookRoutes(app, deps);
+  webhookEndpointRoutes(app, deps);
   modelRoutes(app, deps);
   adminModelRoutes(app, deps);
   deadLetterRoutes(app, deps);

@@ -2,15 +2,19 @@
 import type { Caller } from '@remuda/core/access/caller';
 import type { RequestUseCases, Submission } from '@remuda/core/requests/submission';
 import { validateItems } from '@remuda/core/requests/validate-inputs';
+import type { AllowedAddresses } from '@remuda/core/webhooks/address-rules';
 import type { Lane } from '@remuda/schemas';
 import type { ParsedBody } from './bodies/parsed-body.js';
 import { checkParameters, refuseUnsupported } from './parameters.js';
+import { checkWebhook } from './webhook-address.js';
 
 export interface SubmissionContext {
   model: string;
   lane: Lane;
   traceId: string;
   caller: Caller;
+  /** Where webhooks may be sent to beside public addresses. */
+  webhookAllowed: AllowedAddresses;
   /** Where the request stands in the body; [] but in a batch. */
   path: readonly PropertyKey[];
 }
@@ -18,10 +22,11 @@ export interface SubmissionContext {
 /** @throws InvalidInputError, and RemudaError as RequestUseCases.resolve */
 export async function toSubmission(
   body: ParsedBody,
-  { model, lane, traceId, caller, path }: SubmissionContext,
+  { model, lane, traceId, caller, webhookAllowed, path }: SubmissionContext,
   useCases: Pick<RequestUseCases, 'resolve'>,
 ): Promise<Submission> {
   refuseUnsupported(body.options, path);
+  checkWebhook(body.options.webhook, webhookAllowed, [...path, 'webhook']);
   const { version, metadata } = body.options;
   const target = await useCases.resolve({ model, version, stickyKey: metadata?.sticky_key });
   const { signature } = target;

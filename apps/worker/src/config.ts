@@ -6,6 +6,7 @@ import { runnerEnvironment } from '@remuda/core/inference/runner-environment';
 import { parseBudgets } from '@remuda/core/models/memory-budget';
 import { readSettings } from '@remuda/core/settings/settings';
 import { keyspaceOf, SharedSettings } from '@remuda/core/settings/shared-settings';
+import { NOTHING_ALLOWED } from '@remuda/core/webhooks/address-rules';
 import * as z from 'zod';
 
 const flag = z.enum(['true', 'false']).transform((text) => text === 'true');
@@ -106,6 +107,42 @@ export const WorkerSettings = SharedSettings.extend({
     .default('')
     .transform((text, context) => parsed(text, parseProviderSwitch, context))
     .describe('For tests and try-outs: cuda=cpu runs what is meant for cuda on the CPU. Never in earnest.'),
+  REMUDA_WORKER_WEBHOOKS: flag
+    .default(true)
+    .describe(
+      'Whether this worker delivers webhooks. Set it to false where a machine may not reach outside.',
+    ),
+  REMUDA_WORKER_WEBHOOK_CONCURRENCY: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .max(1_000)
+    .default(64)
+    .describe('Deliveries this worker has under way at once, to all hosts; at most 8 of them to one.'),
+  REMUDA_WORKER_WEBHOOK_KEEP_S: z.coerce
+    .number()
+    .int()
+    .min(60)
+    .max(30 * 24 * 3600)
+    .default(24 * 3600)
+    .describe(
+      'Seconds that a webhook is kept after it was delivered, for its log and to be sent again. Lower it to save Redis memory.',
+    ),
+  REMUDA_WORKER_WEBHOOK_SCHEDULE_S: list
+    .pipe(
+      z
+        .array(
+          z.coerce
+            .number<string>()
+            .min(0)
+            .max(24 * 3600),
+        )
+        .max(20),
+    )
+    .default([])
+    .describe(
+      'Seconds before each attempt of a webhook, separated by commas; default 0, 5, 300, 1800 and so on, ten over 75 hours. Shorten it for tests.',
+    ),
   REMUDA_WORKER_STEWARD: flag
     .default(true)
     .describe(
@@ -141,6 +178,13 @@ export function workerConfig(env: NodeJS.ProcessEnv) {
     recordedMachine: settings.REMUDA_WORKER_PROBE ?? null,
     providerSwitch: settings.REMUDA_WORKER_PROVIDER_SWITCH,
     steward: settings.REMUDA_WORKER_STEWARD,
+    webhooks: {
+      deliver: settings.REMUDA_WORKER_WEBHOOKS,
+      allowed: settings.REMUDA_WEBHOOK_ALLOW ?? NOTHING_ALLOWED,
+      concurrency: settings.REMUDA_WORKER_WEBHOOK_CONCURRENCY,
+      keptMs: settings.REMUDA_WORKER_WEBHOOK_KEEP_S * 1_000,
+      schedule: settings.REMUDA_WORKER_WEBHOOK_SCHEDULE_S.map((seconds) => seconds * 1_000),
+    },
     /** Of the runner processes. */
     runnerEnvironment: runnerEnvironment(env),
     logLevel: settings.REMUDA_LOG_LEVEL,

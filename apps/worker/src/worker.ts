@@ -28,6 +28,10 @@ import { Keys } from '@remuda/core/store/keys';
 import { LetterStore } from '@remuda/core/store/letter-store';
 import { closeRedis, connectRedis, type Redis, waitUntilReady } from '@remuda/core/store/redis';
 import { RequestStore } from '@remuda/core/store/request-store';
+import { WebhookDeliveries } from '@remuda/core/webhooks/deliveries';
+import { OverdueSweep } from '@remuda/core/webhooks/overdue-sweep';
+import { WebhookSender } from '@remuda/core/webhooks/send-webhook';
+import { type WebhookParts, webhookParts } from '@remuda/core/webhooks/webhook-parts';
 import type { Health, ItemError, WorkerHeartbeat } from '@remuda/schemas';
 import { Announcements } from './announcements.js';
 import type { WorkerConfig } from './config.js';
@@ -74,6 +78,7 @@ export class Worker implements Service {
   readonly #comparer: ShadowComparer;
   readonly #steward: Steward;
   readonly #queues: JobQueues;
+  readonly #webhooks: WebhookParts;
   readonly #rates: RateMeter;
   readonly #health: HealthServer;
   readonly #announcements: Announcements;
@@ -139,6 +144,11 @@ export class Worker implements Service {
       keyPrefix: config.keyspace.prefix,
       onError: (error) => this.#redisError(error),
     });
+    this.#webhooks = webhookParts({
+      ...shared,
+      life: this.#life,
+      onError: (error) => this.#redisError(error),
+    });
     this.#announcements = new Announcements(clock, () => this.#beat());
     this.#health = new HealthServer({
       host: config.host,
@@ -176,6 +186,7 @@ export class Worker implements Service {
         // A simulated worker has nothing to try.
         ...(this.#newRunner ? [] : [trials]),
         this.#liveness,
+        ...this.#newWebhookServices(),
         this.#newAftermath(),
         ...(this.#config.sweeper ? [this.#newSweeper(), this.#newRerouter()] : []),
         ...(this.#config.steward ? [this.#steward] : []),
@@ -193,7 +204,7 @@ export class Worker implements Service {
     // Told at once: no request is routed here while what is under way is finished.
     await this.#beat();
     await this.#services?.stop();
-    await this.#queues.close();
+    await Promise.all([this.#queues.close(), this.#webhooks.queue.close()]);
     closeRedis(this.#subscriber);
     closeRedis(this.#redis);
   }
@@ -299,9 +310,24 @@ export class Worker implements Service {
   #newAftermath(): Aftermath {
     return new Aftermath({
       ...{ redis: this.#redis, subscriber: this.#subscriber, store: this.#store, clock: this.#clock },
-      handlers: afterEnd(),
+      handlers: afterEnd({ store: this.#store, outbox: this.#webhooks.outbox }),
       onError: (error) => this.#redisError(error),
     });
+  }
+
+  #newWebhookServices(): Service[] {
+    const { webhooks, keyspace, lockMs } = this.#config;
+    if (!webhooks.deliver) return [];
+    const shared = { clock: this.#clock, onError: (error: Error) => this.#redisError(error) };
+    const { deliveries, queue } = this.#webhooks;
+    const sender = new WebhookSender({ allowed: webhooks.allowed, clock: this.#clock });
+    const delivering = new WebhookDeliveries({
+      ...{ ...shared, ...this.#webhooks, sender, lockMs },
+      ...{ redis: this.#redis, keyPrefix: keyspace.prefix, metrics: this.#metrics, life: this.#life },
+      ...{ concurrency: webhooks.concurrency, keptMs: webhooks.keptMs },
+      ...(webhooks.schedule.length > 0 ? { schedule: webhooks.schedule } : {}),
+    });
+    return [delivering, new OverdueSweep({ ...shared, deliveries, queue })];
   }
 
   #repairDeps() {

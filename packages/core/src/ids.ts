@@ -13,6 +13,7 @@ export const newRequestId = (): string => `req_${twenty()}`;
 /** Tells one acceptance of a request id from another (see store/request-store.ts). */
 export const newNonce = (): string => eight();
 export const newBatchId = (): string => `bat_${eight()}${eight()}`;
+export const newEndpointId = (): string => `whe_${eight()}${eight()}`;
 export const newKeyId = (): string => twelve();
 /** Of an API key: 43 letters and digits, 256 random bits. */
 export const newKeySecret = (): string => secret();

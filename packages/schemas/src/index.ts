@@ -22,3 +22,5 @@ export * from './tensor.js';
 export * from './tensor-codec.js';
 export * from './violation.js';
 export * from './webhook.js';
+export * from './webhook-delivery.js';
+export * from './webhook-endpoint.js';

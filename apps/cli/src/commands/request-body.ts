@@ -16,6 +16,7 @@ export interface BodySources {
   file?: string;
   /** Number or alias. */
   version?: string;
+  webhook?: string;
   priority?: number;
   timeoutMs?: number;
 }
@@ -54,8 +55,10 @@ async function imageForm(
   const field = await context.imageInput();
   const form = new FormData();
   const metadata = metadataOf(sources);
-  const { version } = sources;
-  if (metadata || version !== undefined) form.set('request', JSON.stringify({ version, metadata }));
+  const { version, webhook } = sources;
+  const options = { version, webhook, metadata };
+  if (Object.values(options).some((value) => value !== undefined))
+    form.set('request', JSON.stringify(options));
   for (const [at, bytes] of files.entries()) {
     form.append(field, new Blob([new Uint8Array(bytes)]), basename(images[at] as string));
   }
@@ -104,9 +107,9 @@ async function wholeRequest(file: string, { cwd, stdin }: BodyContext): Promise<
 function jsonBody(request: JsonObject, sources: BodySources): RequestBody {
   const metadata = metadataOf(sources);
   const before = request.metadata as JsonObject | undefined;
-  const { version = request.version } = sources;
+  const { version = request.version, webhook = request.webhook } = sources;
   const merged = metadata ? { ...before, ...metadata } : before;
-  const body = { ...request, version, metadata: merged };
+  const body = { ...request, version, webhook, metadata: merged };
   return { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } };
 }
 

@@ -14,6 +14,8 @@ export interface SubmitOptions extends ApiOptions {
   /** Number or alias. */
   version?: string;
   wait?: number;
+  /** Address that is told of the end. */
+  webhook?: string;
   priority?: number;
   timeoutMs?: number;
 }

@@ -76,6 +76,7 @@ export function inferenceRequestRoutes(app: App, deps: ServerDeps): void {
         lane: 'interactive',
         traceId: request.traceId,
         caller: request.caller,
+        webhookAllowed: deps.webhookAllowed,
         path: [],
       },
       deps.useCases,

@@ -63,7 +63,7 @@ export function requestBatchRoutes(app: App, deps: ServerDeps): void {
   app.post('/v1/requests::batch', { schema: SCHEMA, config }, async (request, reply) => {
     const { lane, requests } = parseBatch(jsonBody(request));
     const submissions = await Promise.all(
-      requests.map((entry, index) => submissionOrError(entry, index, lane, request, deps.useCases)),
+      requests.map((entry, index) => submissionOrError(entry, index, lane, request, deps)),
     );
     const outcomes = await submitGood(submissions, deps.useCases);
     throwIfStoreIsAway(outcomes);
@@ -82,13 +82,14 @@ async function submissionOrError(
   index: number,
   lane: Lane,
   { traceId, traceGiven, caller }: FastifyRequest,
-  useCases: Pick<RequestUseCases, 'resolve'>,
+  { useCases, webhookAllowed }: Pick<ServerDeps, 'useCases' | 'webhookAllowed'>,
 ): Promise<Submission | Error> {
   try {
     const path = ['requests', index];
     const { model, rest } = splitEntry(entry, path);
     // Without a trace of the caller's each request gets one of its own, so that each has its own way in the log.
-    const context = { model, lane, traceId: traceGiven ? traceId : newTraceId(), caller, path };
+    const trace = traceGiven ? traceId : newTraceId();
+    const context = { model, lane, traceId: trace, caller, webhookAllowed, path };
     return await toSubmission(parseJsonRequest(rest, path), context, useCases);
   } catch (error) {
     return error as Error;

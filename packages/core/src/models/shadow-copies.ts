@@ -126,6 +126,7 @@ function copyOf(primary: Acceptance, version: string, now: number): Acceptance {
       // Nobody reads it of a copy.
       digest: '',
       shadowOf: requestId,
+      webhook: undefined,
       metadata: { priority: PRIORITY },
       route: { device_class: document.route.device_class, lane: 'bulk', reasons },
       notices: [],

@@ -40,6 +40,18 @@ export interface LifeEvents {
   written: OneBatch & { succeeded: number; failed: number; dropped: number; write_ms: number };
   delivered: OneRequest & { status: string; by: 'wait' | 'poll' | 'stream' | 'webhook' };
 
+  /** Of an event about a batch, request_id is the id of the batch. */
+  webhook_queued: OneRequest & { webhook_id: string; type: string; bytes: number };
+  /** An attempt that was not answered with 2xx. */
+  webhook_failed: OneRequest & {
+    webhook_id: string;
+    attempt: number;
+    outcome: string;
+    http_status: number | null;
+    delay_ms: number;
+  };
+  webhook_given_up: OneRequest & { webhook_id: string; reason: string };
+
   cancelled: OneRequest & { outcome: string };
   expired: OneRequest & { at: 'pick_up' | 'batch_close' | 'claim' | 'sweep' };
   /** Not accepted: the answer was an error. */
@@ -69,6 +81,9 @@ export const LIFE_EVENTS: Readonly<Record<LifeEvent, { level: LogLevel; message:
   run: { level: 'info', message: 'batch run' },
   written: { level: 'info', message: 'outcomes written' },
   delivered: { level: 'info', message: 'result delivered' },
+  webhook_queued: { level: 'info', message: 'webhook frozen and queued' },
+  webhook_failed: { level: 'warn', message: 'webhook not delivered, it is tried again' },
+  webhook_given_up: { level: 'warn', message: 'webhook given up' },
   cancelled: { level: 'info', message: 'request cancelled' },
   expired: { level: 'info', message: 'deadline passed before the run' },
   refused: { level: 'info', message: 'request refused' },

@@ -206,6 +206,44 @@ export const METRICS = {
     help: 'Copies for shadow versions: submitted, skipped (too many wait) or lost by the API; compared or not_compared by the workers.',
     labels: ['model', 'outcome'],
   },
+  // Webhooks
+  webhookDeliveries: {
+    name: 'remuda_webhook_deliveries_total',
+    kind: 'counter',
+    help: 'Deliveries that ended, by outcome: delivered, given_up.',
+    labels: ['outcome'],
+  },
+  webhookAttempts: {
+    name: 'remuda_webhook_attempts_total',
+    kind: 'counter',
+    help: 'Attempts, by outcome: delivered, answer (another status), redirect, gone, timeout, connection, address_refused.',
+    labels: ['outcome'],
+  },
+  webhookSeconds: {
+    name: 'remuda_webhook_attempt_seconds',
+    kind: 'histogram',
+    help: 'Time of an attempt, by outcome.',
+    labels: ['outcome'],
+    buckets: SHORT_SECONDS,
+  },
+  webhookPutOff: {
+    name: 'remuda_webhook_put_off_total',
+    kind: 'counter',
+    help: 'Deliveries put off without an attempt, by why: busy (as many to that host as may be at once), breaker.',
+    labels: ['reason'],
+  },
+  webhookBreakers: {
+    name: 'remuda_webhook_breakers_open',
+    kind: 'gauge',
+    help: 'Hosts to which this worker sends nothing for now, or one delivery to try.',
+    labels: [],
+  },
+  webhookOutbox: {
+    name: 'remuda_webhook_outbox',
+    kind: 'gauge',
+    help: 'Deliveries of the whole fleet that have not ended; each worker that delivers says the same.',
+    labels: [],
+  },
   // Trouble
   breakerOpened: {
     name: 'remuda_breaker_opened_total',

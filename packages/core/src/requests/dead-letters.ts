@@ -135,7 +135,11 @@ export class DeadLetters {
       model: document.model,
       target,
       // Points in time have passed; time-outs count from now.
-      options: { request_id: redriveIdOf(letter), metadata, parameters: document.parameters, version },
+      options: {
+        ...{ request_id: redriveIdOf(letter), metadata, parameters: document.parameters, version },
+        // Whoever asked to be told of the end is told of this one too.
+        webhook: document.webhook,
+      },
       items: validateItems(given, target.signature),
       hasItems: document.hasItems,
       lane: document.route.lane,

@@ -10,11 +10,12 @@ import {
   type RawTensor,
   type RequestMetadata,
   type Route,
+  type WebhookOption,
 } from '@remuda/schemas';
 import { compatibilityKey } from '../batching/compatibility.js';
 import { newNonce, newRequestId } from '../ids.js';
 import { type Acceptance, INLINE_PAYLOAD_BYTES } from '../store/request-store.js';
-import type { RequestDocument, UnitRun } from '../store/stored-record.js';
+import type { RequestDocument, RequestWebhook, UnitRun } from '../store/stored-record.js';
 import type { Submission, SubmittedItem } from './submission.js';
 
 export interface Preparation {
@@ -24,6 +25,8 @@ export interface Preparation {
   notices: string[];
   /** Where the request asks for none. */
   defaultResultTtlS: number;
+  /** Something is to be done when it has ended, for its webhook or for an endpoint of its tenant, say. */
+  after: boolean;
   /** Unix milliseconds. */
   now: number;
 }
@@ -31,7 +34,7 @@ export interface Preparation {
 const DEFAULT_METADATA: RequestMetadata = { priority: 5 };
 
 export function prepareRequest(preparation: Preparation): Acceptance {
-  const { submission, defaultResultTtlS, now } = preparation;
+  const { submission, defaultResultTtlS, after, now } = preparation;
   const { items, options } = submission;
   const metadata = options.metadata ?? DEFAULT_METADATA;
   const supplied = options.request_id;
@@ -46,7 +49,7 @@ export function prepareRequest(preparation: Preparation): Acceptance {
     acceptedAt: now,
     deadline: earliest(now, metadata.timeout_ms, metadata.start_by),
     finishDeadline: earliest(now, metadata.finish_timeout_ms, metadata.finish_by),
-    after: false,
+    after,
     resultTtlMs: (metadata.result_ttl_s ?? defaultResultTtlS) * 1000,
     document: documentOf(preparation, metadata, payloads),
     payloads,
@@ -87,9 +90,15 @@ function documentOf(
     metadata,
     route,
     traceId,
+    ...(options.webhook === undefined ? {} : { webhook: webhookOf(options.webhook) }),
     inline: payloads.length === 1 && (only as Buffer).length <= INLINE_PAYLOAD_BYTES,
     notices,
   };
+}
+
+function webhookOf(option: WebhookOption): RequestWebhook {
+  if (typeof option === 'string') return { url: option, payload: 'full' };
+  return { ...option, payload: option.payload ?? 'full' };
 }
 
 /** Neighbours of equal rows and equal key are one run: a thousand like items are one entry of the job. */

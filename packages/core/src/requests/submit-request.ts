@@ -18,6 +18,7 @@ import { type JobQueues, ticketOf } from '../queue/job-queue.js';
 import { type Partition, queueName } from '../queue/partitions.js';
 import type { Acceptance, RequestStore } from '../store/request-store.js';
 import type { StoredRecord } from '../store/stored-record.js';
+import type { EndpointView } from '../webhooks/endpoint-view.js';
 import type { Admission } from './admission.js';
 import type { Doorbell } from './doorbell.js';
 import { prepareRequest } from './prepare-request.js';
@@ -47,6 +48,8 @@ export interface SubmitDeps {
   doorbell: Pick<Doorbell, 'ring'>;
   metrics: Pick<Metrics, 'accepted' | 'payloadBytes'>;
   shadows?: { offer(acceptance: Acceptance): void };
+  /** Which tenants and keys have webhook endpoints. */
+  endpoints: Pick<EndpointView, 'wants'>;
   life: LifeLog;
   clock: Clock;
   /** How long results are kept where the request does not say. */
@@ -87,7 +90,7 @@ export class RequestSubmitter {
 
   /** Steps one and two, and everything that needs no Redis. */
   async prepare(submission: Submission): Promise<Prepared> {
-    const { resolver, admission, guard, clock, resultTtlS, fleet } = this.#deps;
+    const { resolver, admission, guard, clock, resultTtlS, fleet, endpoints } = this.#deps;
     const target = submission.target ?? (await resolver.resolve(askOf(submission)));
     const { signature } = target;
     if (!guard.ready) await guard.run(async () => {});
@@ -100,6 +103,7 @@ export class RequestSubmitter {
       route: withTarget(route, target),
       notices: target.notices.length > 0 ? [...target.notices, ...notices] : notices,
       defaultResultTtlS: resultTtlS,
+      after: submission.options.webhook !== undefined || endpoints.wants(submission),
       now: clock.now(),
     });
     const supplied = submission.options.request_id !== undefined;

@@ -22,6 +22,9 @@ import type { Keys } from '../store/keys.js';
 import { LetterStore } from '../store/letter-store.js';
 import type { Redis } from '../store/redis.js';
 import { RequestStore } from '../store/request-store.js';
+import { EndpointView } from '../webhooks/endpoint-view.js';
+import { webhookParts } from '../webhooks/webhook-parts.js';
+import { type WebhookUseCases, webhookUseCases } from '../webhooks/webhook-use-cases.js';
 import { Admission } from './admission.js';
 import { afterEnd } from './after-end.js';
 import { Aftermath } from './aftermath.js';
@@ -79,6 +82,7 @@ export type RequestUseCaseService = RequestUseCases &
     /** The desired states of models, and edits of them. */
     readonly deployments: DeploymentView;
     readonly admin: ModelAdmin;
+    readonly webhooks: WebhookUseCases;
     /** What was given up. */
     readonly deadLetters: DeadLetters;
     readonly letters: LetterStore;
@@ -128,6 +132,8 @@ export function createRequestUseCases(deps: RequestUseCaseDeps): RequestUseCaseS
       clock,
       reports: deps.reports ?? measured,
     }),
+
+    webhooks: webhookUseCases({ ...parts.webhooks, view: parts.endpointView, guard, clock }),
 
     resolve: (ask) => resolver.resolve(ask),
     signatureOf: async (model, version) => (await resolver.resolve({ model, version })).signature,
@@ -182,8 +188,14 @@ function partsOf(deps: RequestUseCaseDeps) {
       if (!resolver.isReady(partition.model, version, partition.deviceClass)) doorbell.ring(partition);
     },
   });
+  const webhooks = webhookParts({ redis, keys, clock, life, onError });
+  const endpointView = new EndpointView({
+    ...{ redis, subscriber, keys, clock, onError },
+    endpoints: webhooks.endpoints,
+  });
   const submitter = new RequestSubmitter({
     ...gates,
+    endpoints: endpointView,
     shadows,
     store,
     queues,
@@ -198,7 +210,8 @@ function partsOf(deps: RequestUseCaseDeps) {
   });
   const read = (requestId: string, sight: Sight) => getRequest(requestId, { store, guard }, sight);
   const waiters = new RequestWaiters({ subscriber, keys, read, metrics, clock, onError });
-  const aftermath = new Aftermath({ redis, subscriber, store, handlers: afterEnd(), onError, clock });
+  const handlers = afterEnd({ store, outbox: webhooks.outbox });
+  const aftermath = new Aftermath({ redis, subscriber, store, handlers, onError, clock });
   const letters = new LetterStore(redis, keys);
   const deadLetters = new DeadLetters({
     ...{ letters, keys, guard, resolver },
@@ -218,6 +231,8 @@ function partsOf(deps: RequestUseCaseDeps) {
     waiters,
     outlook,
     aftermath,
+    webhooks,
+    endpointView,
     letters,
     deadLetters,
   };
@@ -233,13 +248,19 @@ function lifeOf(
     admission,
     queues,
     aftermath,
+    webhooks,
+    endpointView,
   }: ReturnType<typeof partsOf>,
   { logger }: RequestUseCaseDeps,
 ): ServiceGroup {
-  const queueService: Service = { name: 'queues', start: async () => {}, stop: () => queues.close() };
+  const closeQueues = async (): Promise<void> => {
+    await Promise.all([queues.close(), webhooks.queue.close()]);
+  };
+  const queueService: Service = { name: 'queues', start: async () => {}, stop: closeQueues };
   const door: Service = { name: 'admission', start: async () => {}, stop: async () => admission.close() };
   // Stopped in reverse: first the door, last the queues that withdrawals still need.
-  const services = [queueService, withdrawals, fleet, deployments, catalogue, waiters, aftermath, door];
+  const views = [fleet, deployments, catalogue, endpointView];
+  const services = [queueService, withdrawals, ...views, waiters, aftermath, door];
   return new ServiceGroup('requests', services, (service, err) => {
     logger.error({ err, stopping: service }, 'a service did not stop well');
   });

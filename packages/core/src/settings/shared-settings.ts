@@ -1,6 +1,7 @@
 /** Settings that the API and the workers share; all parts of one fleet need the same values. */
 import * as z from 'zod';
 import type { Keyspace } from '../store/keys.js';
+import { parseAllowed } from '../webhooks/address-rules.js';
 
 export const SharedSettings = z.object({
   REDIS_URL: z
@@ -45,6 +46,20 @@ export const SharedSettings = z.object({
     .string()
     .default('.remuda/models')
     .describe('Folder to which workers fetch models from http(s) and S3. Put it on a disk with room.'),
+  REMUDA_WEBHOOK_ALLOW: z
+    .string()
+    .transform((text, context) => {
+      try {
+        return parseAllowed(text);
+      } catch (error) {
+        context.addIssue({ code: 'custom', message: (error as Error).message });
+        return z.NEVER;
+      }
+    })
+    .optional()
+    .describe(
+      'Addresses, ranges and host names that webhooks may be sent to although they are not public: 127.0.0.1,10.1.0.0/16,sink.internal. Set it for receivers inside.',
+    ),
   REMUDA_LOG_LEVEL: z
     .enum(['debug', 'info', 'warn', 'error', 'silent'])
     .default('info')

@@ -243,6 +243,36 @@ export class Keys {
     return `${this.space.prefix}:rerouter`;
   }
 
+  /** Hash: one event on its way to one address, with its body and the log of its attempts. */
+  webhook(deliveryId: string): string {
+    return `${this.space.prefix}:webhook:${deliveryId}`;
+  }
+
+  /** Set: ids of the deliveries about one request or batch. */
+  webhooksOf(subject: string): string {
+    return `${this.space.prefix}:webhooks:of:${subject}`;
+  }
+
+  /** Sorted set: ids of the deliveries that have not ended, by time of their next attempt. */
+  webhooksDue(): string {
+    return `${this.space.prefix}:webhooks:due`;
+  }
+
+  /** Hash: webhook endpoints of all tenants, by id. */
+  webhookEndpoints(): string {
+    return `${this.space.prefix}:webhooks:endpoints`;
+  }
+
+  /** Channel: some endpoint was added, removed, disabled or enabled. */
+  webhookEndpointsChanged(): string {
+    return `${this.space.prefix}:webhooks:endpoints:changed`;
+  }
+
+  /** Hash: the secret that the webhooks of a tenant are signed with, and those before that still sign. */
+  webhookSecret(tenant: string): string {
+    return `${this.space.prefix}:webhooks:secret:${tenant}`;
+  }
+
   /** The hash tag, with prefix, that all keys of a request share; scripts build payload and outcome keys from it. */
   tagOf(requestId: string): string {
     return this.#tagged(this.shardOf(requestId));

@@ -130,6 +130,11 @@ const SCRIPTS = {
   finishAftermath: ['ending.lua', 'finish-aftermath-2.lua'],
   holdLease: ['hold-lease-1.lua'],
   releaseLease: ['release-lease-1.lua'],
+  measureOutcomes: ['measure-outcomes-1.lua'],
+  createWebhook: ['create-webhook-1.lua'],
+  logWebhook: ['log-webhook-1.lua'],
+  redeliverWebhook: ['redeliver-webhook-1.lua'],
+  rotateWebhookSecret: ['rotate-webhook-secret-1.lua'],
 } as const;
 export type ScriptName = keyof typeof SCRIPTS;
 

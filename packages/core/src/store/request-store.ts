@@ -133,6 +133,15 @@ export class RequestStore {
     return Promise.all(frames.map((frame, item) => this.#followMark(record, item, frame)));
   }
 
+  /** Bytes that the outcomes take, without reading them. */
+  async outcomeBytes({ requestId }: Pick<StoredRecord, 'requestId'>): Promise<number> {
+    const keys = [this.keys.record(requestId)];
+    return (await callScript(this.#redis, 'measureOutcomes', keys, [
+      this.keys.tagOf(requestId),
+      requestId,
+    ])) as number;
+  }
+
   #followMark(
     record: StoredRecord,
     item: number,

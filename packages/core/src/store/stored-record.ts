@@ -2,7 +2,14 @@
  * The record of a request as it lies in Redis: `document` is what is fixed at acceptance, the rest is what changes.
  * Presented to people by requests/present-request.ts.
  */
-import type { ItemError, RequestMetadata, RequestStatus, Route } from '@remuda/schemas';
+import type {
+  ItemError,
+  RequestMetadata,
+  RequestStatus,
+  Route,
+  WebhookEvent,
+  WebhookPayload,
+} from '@remuda/schemas';
 
 /** Written once. `units` runs along the items: [how many, rows each, compatibility key]. */
 export interface RequestDocument {
@@ -24,9 +31,20 @@ export interface RequestDocument {
   traceId: string;
   /** Set on the copy of a request for a shadow version: the id of the request that was copied. */
   shadowOf?: string;
+  /** Where the request itself asked to be told of its end. */
+  webhook?: RequestWebhook;
   /** Large payloads stand under keys of their own. */
   inline: boolean;
   notices: string[];
+}
+
+export interface RequestWebhook {
+  url: string;
+  /** Absent: however it ends. */
+  events?: WebhookEvent[];
+  payload: WebhookPayload;
+  /** Absent: that of the tenant signs. Never shown, in no record, log or list. */
+  secret?: string;
 }
 
 export type UnitRun = [count: number, rows: number, group: string];

@@ -29,9 +29,9 @@ async function accepted(id: string, resultTtlS = 3_600): Promise<void> {
   const prepared = prepareRequest({
     submission: submission({ id }),
     signature: signature(),
-    ...{ route, notices: [], defaultResultTtlS: resultTtlS, now },
+    ...{ route, notices: [], defaultResultTtlS: resultTtlS, after: true, now },
   });
-  expect(await store.accept({ ...prepared, after: true })).toBe('accepted');
+  expect(await store.accept(prepared)).toBe('accepted');
 }
 
 function aftermath(): Aftermath {

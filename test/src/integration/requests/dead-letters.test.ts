@@ -34,7 +34,7 @@ async function accept(id: string, values: number[], width = 4): Promise<StoredRe
     signature: signature({
       inputs: [{ name: 'x', datatype: 'FP32', shape: ['n', 'w'], batch_axis: 0, kind: 'tensor' }],
     }),
-    ...{ route, notices: [], defaultResultTtlS: 60, now: Date.now() },
+    ...{ route, notices: [], defaultResultTtlS: 60, after: false, now: Date.now() },
   });
   expect(await store.accept(prepared)).toBe('accepted');
   return (await stored(store, id)) as StoredRecord;

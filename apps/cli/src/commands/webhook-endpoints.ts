@@ -1,0 +1,134 @@
+/** `remuda webhooks endpoints | secret`: addresses that are told of every request, and what signs what they get. */
+import {
+  WebhookEndpoint,
+  WebhookEndpointList,
+  type WebhookEndpointSpec,
+  type WebhookEvent,
+  WebhookSigningSecret,
+} from '@remuda/schemas';
+import * as z from 'zod';
+import { ApiClient } from '../api/api-client.js';
+import { usageError } from '../cli-error.js';
+import { EXIT } from '../exit-codes.js';
+import { type Column, tableLines } from '../terminal/table.js';
+import type { Terminal } from '../terminal/terminal.js';
+import { type ApiOptions, type CommandContext, printJson } from './context.js';
+
+const ENDPOINTS = '/v1/webhooks/endpoints';
+const SECRET = '/v1/webhooks/secret';
+
+export interface TenantOptions extends ApiOptions {
+  tenant?: string;
+}
+
+export async function listEndpoints(
+  options: TenantOptions,
+  { terminal, config }: CommandContext,
+): Promise<number> {
+  const api = new ApiClient(options.url ?? config.url);
+  const answer = await api.ask(WebhookEndpointList, 'GET', ofTenant(ENDPOINTS, options));
+  if (options.json) printJson(terminal, answer);
+  else for (const line of endpointLines(answer.endpoints, terminal)) terminal.out(line);
+  return EXIT.ok;
+}
+
+const COLUMNS: readonly Column[] = [
+  { title: 'endpoint' },
+  { title: 'address', shrinkTo: 16 },
+  { title: 'events', shrinkTo: 12, wrap: true },
+  { title: 'payload' },
+  { title: 'key', shrinkTo: 6 },
+  { title: 'state', shrinkTo: 16, wrap: true },
+];
+
+function endpointLines(endpoints: readonly WebhookEndpoint[], { colours, width }: Terminal): string[] {
+  if (endpoints.length === 0) return ['No endpoints. remuda webhooks endpoints add URL adds one.'];
+  const rows = endpoints.map(({ id, url, events, payload, key_id, disabled }) => [
+    id,
+    url,
+    events?.join(', ') ?? 'all',
+    payload,
+    key_id ?? 'all',
+    disabled
+      ? { text: `disabled: ${disabled.reason}`, paint: colours.red }
+      : { text: 'enabled', paint: colours.green },
+  ]);
+  return tableLines(COLUMNS, rows, { width, paintTitle: colours.dim });
+}
+
+export interface AddOptions extends TenantOptions {
+  events?: WebhookEvent[];
+  thin?: boolean;
+  key?: string;
+}
+
+export async function addEndpoint(
+  url: string,
+  options: AddOptions,
+  { terminal, config }: CommandContext,
+): Promise<number> {
+  const { events, thin, key } = options;
+  const spec: WebhookEndpointSpec = { url, events, payload: thin ? 'thin' : undefined, key_id: key };
+  const api = new ApiClient(options.url ?? config.url);
+  const endpoint = await api.ask(WebhookEndpoint, 'POST', ofTenant(ENDPOINTS, options), spec);
+  if (options.json) printJson(terminal, endpoint);
+  else terminal.out(`${endpoint.id}: ${endpoint.url} is told of every request from now on`);
+  return EXIT.ok;
+}
+
+export async function enableEndpoint(
+  id: string,
+  options: TenantOptions,
+  { terminal, config }: CommandContext,
+): Promise<number> {
+  const api = new ApiClient(options.url ?? config.url);
+  const path = ofTenant(`${ENDPOINTS}/${encodeURIComponent(id)}:enable`, options);
+  const endpoint = await api.ask(WebhookEndpoint, 'POST', path);
+  if (options.json) printJson(terminal, endpoint);
+  else terminal.out(`${id} is enabled`);
+  return EXIT.ok;
+}
+
+export async function removeEndpoint(
+  id: string,
+  options: TenantOptions,
+  { terminal, config }: CommandContext,
+): Promise<number> {
+  const api = new ApiClient(options.url ?? config.url);
+  await api.ask(z.unknown(), 'DELETE', ofTenant(`${ENDPOINTS}/${encodeURIComponent(id)}`, options));
+  if (options.json) printJson(terminal, { id, removed: true });
+  else terminal.out(`${id} is deleted; what was pending for it is given up`);
+  return EXIT.ok;
+}
+
+export interface SecretOptions extends TenantOptions {
+  rotate?: boolean;
+  overlap?: number;
+}
+
+export async function webhookSecret(
+  options: SecretOptions,
+  { terminal, config }: CommandContext,
+): Promise<number> {
+  const { rotate, overlap } = options;
+  if (overlap !== undefined && !rotate) throw usageError('--overlap says how to rotate: give --rotate too.');
+  const api = new ApiClient(options.url ?? config.url);
+  const secret = rotate
+    ? await api.ask(
+        WebhookSigningSecret,
+        'POST',
+        ofTenant(`${SECRET}:rotate`, options),
+        overlap === undefined ? {} : { overlap_s: overlap },
+      )
+    : await api.ask(WebhookSigningSecret, 'GET', ofTenant(SECRET, options));
+  if (options.json) printJson(terminal, secret);
+  else {
+    terminal.out(secret.secret);
+    if (secret.previous_until) terminal.note(`The one before signs too, until ${secret.previous_until}.`);
+  }
+  return EXIT.ok;
+}
+
+function ofTenant(path: string, { tenant }: TenantOptions): string {
+  return tenant === undefined ? path : `${path}?tenant=${encodeURIComponent(tenant)}`;
+}
