@@ -1,9 +1,9 @@
 /** Runs a plan of faults against a fleet under load, both out of one seed, and reports. */
 import { type ChaosReport, makeReport } from './chaos-report.js';
 import { ChaosRun } from './chaos-run.js';
+import type { ProcessSlot } from './fleet/process-slot.js';
 import type { Fsync } from './fleet/redis-host.js';
 import { knowsIdempotencyKey } from './load/features.js';
-import type { ProcessSlot } from './fleet/process-slot.js';
 import { Load } from './load/load.js';
 import { FAULT_NAMES, type FaultName } from './plan/fault-kinds.js';
 import { type Fault, makePlan } from './plan/plan.js';

@@ -8,8 +8,8 @@ import type { ChaosFleet } from '../fleet/chaos-fleet.js';
 import type { ProcessSlot } from '../fleet/process-slot.js';
 import type { Answer, ApiClient } from './api-client.js';
 import type { LedgerFile } from './ledger-file.js';
-import type { Sinks } from './sinks.js';
 import { type PlannedCall, type PlannedRequest, plannedCalls } from './load-plan.js';
+import type { Sinks } from './sinks.js';
 
 export interface LoadOptions {
   fleet: ChaosFleet;
