@@ -15,8 +15,8 @@ export interface PlannedRequest {
   /** More than one: sent as `items`. */
   expected: Expected[];
   body: Record<string, unknown>;
-  /** Ends as expired where it has not begun by then. */
-  deadline: boolean;
+  /** Ends as expired where it has not ended by then; an older build does not know that. */
+  finishTimeoutMs?: number;
   /** Is cancelled behind its acceptance. */
   cancel: boolean;
   /** The sink that is to hear of its end. */
@@ -54,11 +54,10 @@ function plannedRequest(random: Random, name: string, inBatch: boolean): Planned
   const model = random.pick(['held', 'held', 'held', 'held', 'add', 'fail-on-mark'] as const);
   const many = random.chance(0.15);
   const items = Array.from({ length: many ? random.whole(2, 6) : 1 }, () => plannedItem(random, model));
-  const deadline = random.chance(0.06);
   const own = inBatch || random.chance(0.85);
   const metadata = {
     priority: random.whole(0, 9),
-    ...(deadline ? { timeout_ms: random.whole(200, 8_000) } : {}),
+    ...(random.chance(0.06) ? { timeout_ms: random.whole(200, 8_000) } : {}),
   };
   const inputs = many ? { items: items.map(({ inputs }) => ({ inputs })) } : { inputs: items[0]?.inputs };
   return {
@@ -66,7 +65,7 @@ function plannedRequest(random: Random, name: string, inBatch: boolean): Planned
     model,
     expected: items.map(({ expected }) => expected),
     body: { ...(own ? { request_id: name } : {}), ...inputs, metadata },
-    deadline,
+    ...(random.chance(0.05) ? { finishTimeoutMs: random.whole(500, 10_000) } : {}),
     cancel: random.chance(0.04),
     webhook: random.chance(WEBHOOK_SHARE) ? random.pick(SINK_NAMES) : null,
   };

@@ -25,6 +25,19 @@ export interface LoadOptions {
   idempotency: boolean;
 }
 
+/** A request as it is sent, and the sink that it names. */
+interface Asked {
+  request: PlannedRequest;
+  body: Record<string, unknown>;
+  sink?: string;
+}
+
+interface BatchResult {
+  status: number;
+  record?: { request_id: string };
+  problem?: { code: string };
+}
+
 const REFUSED_PAUSE_MS = 100;
 const UNKNOWN_PAUSE_MS = 50;
 const QUICK_PAUSE_MS = 10;
@@ -88,41 +101,34 @@ export class Load {
   async #sendOne(request: PlannedRequest, wait: boolean): Promise<void> {
     const { client, idempotency } = this.#options;
     const path = `/v1/models/${request.model}/requests`;
-    const key = idempotency ? request.idempotencyKey : undefined;
-    for (let body = request.body; ; ) {
-      const slot = this.#nextApi();
-      const { sent, sink } = this.#withWebhook(request, body, slot);
+    for (let asked = this.#prepare(request); ; ) {
+      const key = idempotency ? asked.request.idempotencyKey : undefined;
       const headers = {
         ...(wait ? { prefer: 'wait=2' } : {}),
         ...(key === undefined ? {} : { 'idempotency-key': `"${key}"` }),
       };
-      const answer = await client.call(slot, 'POST', path, { body: sent, headers });
+      const answer = await client.call(this.#nextApi(), 'POST', path, { body: asked.body, headers });
       const verdict = await this.#judge(answer);
-      if (verdict === 'accepted') return this.#accept(request, body, idOf(answer), sink);
-      if (verdict === 'hopeless') body = withoutDeadline(body);
+      if (verdict === 'accepted') return this.#accept(asked, idOf(answer));
+      if (verdict === 'hopeless') asked = this.#prepare(withoutDeadline(asked.request));
     }
   }
 
   async #sendBatch({ lane, requests }: PlannedCall): Promise<void> {
-    let left = requests.map((request) => ({ request, body: request.body }));
+    let left = requests.map((request) => this.#prepare(request));
     while (left.length > 0) {
-      const slot = this.#nextApi();
-      const sent = left.map(({ request, body }) => this.#withWebhook(request, body, slot));
-      const entries = sent.map(({ sent: body }, i) => ({ model: left[i]?.request.model, ...body }));
-      const answer = await this.#options.client.call(slot, 'POST', '/v1/requests:batch', {
+      const entries = left.map(({ request: { model }, body }) => ({ model, ...body }));
+      const answer = await this.#options.client.call(this.#nextApi(), 'POST', '/v1/requests:batch', {
         body: { lane, requests: entries },
       });
       if ((await this.#judge(answer)) !== 'accepted') continue;
-      const { results } = (answer as Answer).body as {
-        results: { status: number; record?: Record<string, string>; problem?: Record<string, string> }[];
-      };
-      const again: typeof left = [];
+      const { results } = (answer as Answer).body as { results: BatchResult[] };
+      const again: Asked[] = [];
       for (const [i, { status, record, problem }] of results.entries()) {
-        const entry = left[i] as (typeof left)[number];
+        const asked = left[i] as Asked;
         const verdict = await this.#judge({ status, body: record ?? problem ?? {} });
-        if (verdict === 'accepted')
-          this.#accept(entry.request, entry.body, record?.request_id as string, sent[i]?.sink);
-        else again.push(verdict === 'hopeless' ? { ...entry, body: withoutDeadline(entry.body) } : entry);
+        if (verdict === 'accepted') this.#accept(asked, record?.request_id as string);
+        else again.push(verdict === 'hopeless' ? this.#prepare(withoutDeadline(asked.request)) : asked);
       }
       left = again;
     }
@@ -145,34 +151,29 @@ export class Load {
     return 'again';
   }
 
-  #accept(
-    request: PlannedRequest,
-    body: Record<string, unknown>,
-    id: string,
-    sink: string | undefined,
-  ): void {
+  #accept({ request, body, sink }: Asked, id: string): void {
     const { model, expected, cancel } = request;
-    const deadline = (body.metadata as { timeout_ms?: number }).timeout_ms !== undefined;
-    const entry = {
-      id,
-      model,
-      expected,
-      items: 'items' in body,
-      deadline,
-      cancel: cancel && request.id !== undefined,
-    };
-    this.#options.ledger.accept({ ...entry, ...(sink === undefined ? {} : { webhook: sink }) });
+    const { timeout_ms, finish_timeout_ms } = body.metadata as Record<string, unknown>;
+    this.#options.ledger.accept({
+      ...{ id, model, expected, items: 'items' in body, cancel: cancel && request.id !== undefined },
+      deadline: timeout_ms !== undefined || finish_timeout_ms !== undefined,
+      ...(sink === undefined ? {} : { webhook: sink }),
+    });
   }
 
-  #withWebhook(
-    { webhook }: PlannedRequest,
-    body: Record<string, unknown>,
-    slot: ProcessSlot,
-  ): { sent: Record<string, unknown>; sink?: string } {
+  /**
+   * What is sent each time that it is sent: the same content under the same id. What an older build does not know is left
+   * out while there is any.
+   */
+  #prepare(request: PlannedRequest): Asked {
     const { fleet, sinks } = this.#options;
-    // An older build does not know the option.
-    if (webhook === null || !fleet.isCurrent(slot)) return { sent: body };
-    return { sent: { ...body, webhook: { url: sinks.urlOf(webhook), secret: sinks.secret } }, sink: webhook };
+    const { webhook, finishTimeoutMs, body } = request;
+    if (!fleet.apis.every((slot) => fleet.isCurrent(slot))) return { request, body };
+    const finish = finishTimeoutMs === undefined ? {} : { finish_timeout_ms: finishTimeoutMs };
+    const timed = { ...body, metadata: { ...(body.metadata as object), ...finish } };
+    if (webhook === null) return { request, body: timed };
+    const option = { url: sinks.urlOf(webhook), secret: sinks.secret };
+    return { request, body: { ...timed, webhook: option }, sink: webhook };
   }
 
   async #cancel(id: string): Promise<void> {
@@ -204,9 +205,11 @@ function idOf(answer: Answer | null): string {
   return ((answer as Answer).body as { request_id: string }).request_id;
 }
 
-/** It was not accepted, since it could not have begun in time: sent without, under another id. */
-function withoutDeadline(body: Record<string, unknown>): Record<string, unknown> {
-  const { timeout_ms, ...metadata } = body.metadata as Record<string, unknown>;
-  const id = body.request_id === undefined ? {} : { request_id: `${body.request_id}-late` };
-  return { ...body, ...id, metadata };
+/** It was not accepted, since it could not have ended in time: sent without, under another id. */
+function withoutDeadline(request: PlannedRequest): PlannedRequest {
+  const { timeout_ms, ...metadata } = request.body.metadata as Record<string, unknown>;
+  const id = request.id === undefined ? undefined : `${request.id}-late`;
+  const key = request.idempotencyKey === undefined ? undefined : `${request.idempotencyKey}-late`;
+  const body = { ...request.body, ...(id === undefined ? {} : { request_id: id }), metadata };
+  return { ...request, id, idempotencyKey: key, finishTimeoutMs: undefined, body };
 }
