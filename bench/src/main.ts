@@ -17,6 +17,7 @@ import { profile } from './parts/profile.js';
 import { recogniser, scale } from './parts/recogniser.js';
 import { route } from './parts/route.js';
 import { swap } from './parts/swap.js';
+import { waiters } from './parts/waiters.js';
 import { type Report, reportTable } from './report.js';
 import { Ledger } from './rig/ledger.js';
 
@@ -36,6 +37,7 @@ const PARTS = {
   profile: { key: 'profile', run: profile },
   swap: { key: 'swap', run: swap },
   converge: { key: 'converge', run: converge },
+  waiters: { key: 'waiters', run: waiters },
 } as const satisfies Record<string, { key: keyof Report; run(context: PartContext): Promise<unknown> }>;
 type PartName = keyof typeof PARTS;
 

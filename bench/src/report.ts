@@ -11,6 +11,7 @@ import type { ScaleFigures } from './parts/recogniser.js';
 import type { RouteFigures } from './parts/route.js';
 import type { SwapFigures } from './parts/swap.js';
 import type { ThroughputFigures } from './parts/throughput.js';
+import type { WaiterFigures } from './parts/waiters.js';
 import type { LedgerCount } from './rig/ledger.js';
 
 export interface Report {
@@ -29,6 +30,7 @@ export interface Report {
   profile?: Record<string, ProfileFigures>;
   swap?: SwapFigures;
   converge?: ConvergeFigures;
+  waiters?: WaiterFigures;
   ledger: LedgerCount;
 }
 
@@ -47,6 +49,7 @@ const MOST_IDLE_CPU_PERCENT = 3;
 const MOST_IDLE_CONNECTIONS = 300;
 const MOST_SWAP_RATIO = 1.5;
 const MOST_CONVERGE_S = 3;
+const MOST_WAITERS_MB = 300;
 
 export function reportTable(report: Report): string {
   const table = new Table({
@@ -68,6 +71,7 @@ function rowsOf({
   profile,
   swap,
   converge,
+  waiters,
   ledger,
   ...rest
 }: Report): Row[] {
@@ -97,6 +101,7 @@ function rowsOf({
   for (const [model, figures] of Object.entries(profile ?? {})) rows.push(profileRow(model, figures));
   if (swap) rows.push(swapRow(swap));
   if (converge) rows.push(convergeRow(converge));
+  if (waiters) rows.push(waitersRow(waiters));
   const { accepted, terminal, lost, doubled } = ledger;
   const measured = `${accepted} accepted, ${terminal} ended, ${lost} lost, ${doubled} doubled`;
   rows.push(['ledger', measured, '0 lost, 0 doubled', mark(lost === 0 && doubled === 0)]);
@@ -136,6 +141,18 @@ function idleModelsRow(figures: IdleModelsFigures): Row {
   const target = `< ${MOST_IDLE_CPU_PERCENT} % of a core, < ${MOST_IDLE_CONNECTIONS} connections, none loaded`;
   const reached = cpu_percent < MOST_IDLE_CPU_PERCENT && connections < MOST_IDLE_CONNECTIONS && loaded === 0;
   return ['idle-models', measured, target, mark(reached)];
+}
+
+function waitersRow(figures: WaiterFigures): Row {
+  const { waiters, streams, pollers, answered, idle_rss_mb, rss_mb, cpu_percent, told_p50_ms, told_p99_ms } =
+    figures;
+  const clients = waiters + streams + pollers;
+  const measured = [
+    `${waiters} wait, ${streams} listen, ${pollers} poll: ${rss_mb} MB (${idle_rss_mb} MB before), ${cpu_percent} % of a core`,
+    `${answered} of ${clients} heard; a waiter ${told_p50_ms} ms after the end (p99 ${told_p99_ms} ms)`,
+  ].join('\n');
+  const reached = rss_mb < MOST_WAITERS_MB && answered === clients;
+  return ['waiters', measured, `< ${MOST_WAITERS_MB} MB, all hear`, mark(reached)];
 }
 
 function idleRow({ raw_ms, p50_ms, p99_ms, added_p50_ms, added_p99_ms }: IdleFigures): Row {

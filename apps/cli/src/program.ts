@@ -5,7 +5,7 @@
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
 import { CliError } from './cli-error.js';
 import type { CommandContext } from './commands/context.js';
-import { apiAddress, namedValue, wholeNumber } from './commands/option-values.js';
+import { apiAddress, namedValue, pointInTime, wholeNumber } from './commands/option-values.js';
 import type { CliConfig } from './config.js';
 import { EXIT, EXIT_HELP } from './exit-codes.js';
 import { addLetterCommands } from './letter-program.js';
@@ -156,6 +156,17 @@ function addSubmit(program: Command, choose: (run: Run) => void): void {
       new Option('--timeout-ms <n>', 'expire when it has not begun to run by then').argParser(
         wholeNumber(1, MOST_WAIT_S * 1_000),
       ),
+    )
+    .addOption(
+      new Option('--start-by <time>', 'the same as a point in time (RFC 3339)').argParser(pointInTime),
+    )
+    .addOption(
+      new Option('--finish-timeout <ms>', 'expire when it has not ended by then').argParser(
+        wholeNumber(1, MOST_WAIT_S * 1_000),
+      ),
+    )
+    .addOption(
+      new Option('--finish-by <time>', 'the same as a point in time (RFC 3339)').argParser(pointInTime),
     )
     .addOption(jsonOption())
     .addOption(urlOption())

@@ -5,7 +5,7 @@
 
 import type { Server } from 'node:https';
 import { type AccessService, createAccess } from '@remuda/core/access/access';
-import { type Clock, systemClock } from '@remuda/core/lifecycle/clock';
+import type { Clock } from '@remuda/core/lifecycle/clock';
 import type { Service } from '@remuda/core/lifecycle/service';
 import { type LifeLog, lifeLog } from '@remuda/core/observability/events';
 import type { Logger } from '@remuda/core/observability/logger';
@@ -15,6 +15,7 @@ import { Sweeper } from '@remuda/core/requests/sweep-requests';
 import { createRequestUseCases, type RequestUseCaseService } from '@remuda/core/requests/use-cases';
 import { Keys } from '@remuda/core/store/keys';
 import { closeRedis, connectRedis, type Redis, waitUntilReady } from '@remuda/core/store/redis';
+import { StoreClock } from '@remuda/core/store/store-clock';
 import type { FastifyInstance } from 'fastify';
 import type { ApiConfig } from './config.js';
 import { Drain } from './drain.js';
@@ -30,6 +31,7 @@ export interface ApiServiceOptions {
   config: ApiConfig;
   logger: Logger;
   metrics?: Metrics;
+  /** Default: that of Redis, as store-clock.ts knows it. */
   clock?: Clock;
 }
 
@@ -38,6 +40,7 @@ export class ApiService implements Service {
   readonly #config: ApiConfig;
   readonly #logger: Logger;
   readonly #clock: Clock;
+  readonly #storeClock: StoreClock;
   readonly #drain = new Drain();
   readonly #redis: Redis;
   readonly #subscriber: Redis;
@@ -51,16 +54,17 @@ export class ApiService implements Service {
   #url: string | undefined;
   #stopping: Promise<void> | undefined;
 
-  constructor({ config, logger, metrics = createMetrics(), clock = systemClock }: ApiServiceOptions) {
+  constructor({ config, logger, metrics = createMetrics(), clock }: ApiServiceOptions) {
     this.#config = config;
     this.#logger = logger;
-    this.#clock = clock;
     this.#redis = this.#connect('api');
+    this.#storeClock = new StoreClock({ redis: this.#redis });
+    this.#clock = clock ?? this.#storeClock;
     this.#subscriber = this.#connect('subscriber');
     const life = lifeLog(logger);
     const keys = new Keys(config.keyspace);
     const connections = { redis: this.#redis, subscriber: this.#subscriber };
-    this.#access = createAccess({ ...connections, keys, logger, metrics, clock });
+    this.#access = createAccess({ ...connections, keys, logger, metrics, clock: this.#clock });
     this.#useCases = createRequestUseCases({
       ...connections,
       keys,
@@ -70,9 +74,10 @@ export class ApiService implements Service {
       metrics,
       resultTtlS: config.resultTtlS,
       maxQueueDepth: config.maxQueueDepth,
-      clock,
+      refuseHopeless: config.refuseHopeless,
+      clock: this.#clock,
     });
-    keepQueueGauges(metrics, this.#useCases, this.#useCases.queues, this.#useCases.letters);
+    keepQueueGauges(metrics, this.#useCases, this.#useCases.queues, this.#useCases.letters, this.#clock);
     this.#maintenance = config.maintenance ? [this.#newSweeper(life, metrics)] : [];
     const isOpenNow = (): boolean => this.#open;
     this.#app = createServer({
@@ -82,7 +87,7 @@ export class ApiService implements Service {
         return isOpenNow();
       },
       tls: config.tls && readTlsFiles(config.tls),
-      clock,
+      clock: this.#clock,
       admin: this.#useCases.admin,
       webhooks: this.#useCases.webhooks,
       webhookAllowed: config.webhookAllowed,
@@ -117,6 +122,7 @@ export class ApiService implements Service {
     await waitUntilReady(this.#redis, REDIS_PATIENCE_MS).catch((err: unknown) => {
       this.#logger.warn({ err }, 'starting without Redis: requests are refused until it answers');
     });
+    await this.#storeClock.start();
     await this.#useCases.start();
     await this.#access.start();
     await Promise.all(this.#maintenance.map((role) => role.start()));
@@ -147,6 +153,7 @@ export class ApiService implements Service {
     await this.#certificates?.stop();
     await this.#access.stop();
     await this.#useCases.stop();
+    await this.#storeClock.stop();
     closeRedis(this.#subscriber);
     closeRedis(this.#redis);
   }

@@ -43,6 +43,12 @@ export const ApiSettings = SharedSettings.extend({
     .describe(
       'Most requests that may wait in one queue; more are refused with 429. Raise it for long backlogs.',
     ),
+  REMUDA_API_REFUSE_HOPELESS: z
+    .enum(['true', 'false'])
+    .default('true')
+    .describe(
+      'Whether a request that cannot be expected to meet its deadline is refused (429 deadline_unreachable). false accepts it.',
+    ),
   REMUDA_API_DRAIN_DELAY_MS: whole(0, 600_000)
     .default(0)
     .describe(
@@ -76,6 +82,7 @@ export function apiConfig(env: NodeJS.ProcessEnv) {
     maxJsonBytes: Math.min(settings.REMUDA_API_MAX_JSON_BYTES, settings.REMUDA_API_MAX_BODY_BYTES),
     resultTtlS: settings.REMUDA_API_RESULT_TTL_S,
     maxQueueDepth: settings.REMUDA_API_MAX_QUEUE_DEPTH,
+    refuseHopeless: settings.REMUDA_API_REFUSE_HOPELESS === 'true',
     drainDelayMs: settings.REMUDA_API_DRAIN_DELAY_MS,
     stopMs: settings.REMUDA_API_STOP_MS,
     maintenance: settings.REMUDA_API_MAINTENANCE,

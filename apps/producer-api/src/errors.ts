@@ -31,6 +31,9 @@ export interface ProblemAnswer {
   headers: Record<string, string>;
 }
 
+/** Codes whose details are for callers. */
+const TOLD: ReadonlySet<ErrorCode> = new Set(['deadline_unreachable']);
+
 /** What is known of an error before it becomes a problem. */
 interface Finding {
   code: ErrorCode;
@@ -39,11 +42,12 @@ interface Finding {
   status?: number;
   errors?: readonly Violation[];
   suggestions?: readonly string[];
+  details?: Record<string, unknown>;
   headers?: Record<string, string>;
 }
 
 export function toProblem(error: unknown, { traceId, instance }: ProblemContext): ProblemAnswer {
-  const { code, detail, status, errors, suggestions, headers: more } = findingOf(error);
+  const { code, detail, status, errors, suggestions, details, headers: more } = findingOf(error);
   const entry = ERROR_CATALOGUE[code];
   const headers: Record<string, string> = { ...more };
   const problem: Problem = {
@@ -57,8 +61,10 @@ export function toProblem(error: unknown, { traceId, instance }: ProblemContext)
     trace_id: traceId || newTraceId(),
     ...(errors && errors.length > 0 ? { errors: [...errors] } : {}),
     ...(suggestions && suggestions.length > 0 ? { suggestions: [...suggestions] } : {}),
+    ...(details ? { details } : {}),
   };
-  if (problem.status === 429 || problem.status === 503) headers['retry-after'] = retryAfter(error);
+  const again = problem.status === 429 || problem.status === 503 ? retryAfter(error) : undefined;
+  if (again !== undefined) headers['retry-after'] = again;
   return { problem, headers };
 }
 
@@ -84,7 +90,9 @@ function challenge({ code, details }: RemudaError): Record<string, string> | und
 function fromRemudaError(error: RemudaError): Finding {
   const { code, message, details } = error;
   const suggestions = Array.isArray(details.suggestions) ? details.suggestions.map(String) : undefined;
-  return { code, detail: message, suggestions, headers: challenge(error) };
+  const errors = Array.isArray(details.violations) ? (details.violations as Violation[]) : undefined;
+  const told = TOLD.has(code) ? { details } : {};
+  return { code, detail: message, suggestions, errors, ...told, headers: challenge(error) };
 }
 
 function fromViolations(code: ErrorCode, errors: readonly Violation[]): Finding {
@@ -131,7 +139,9 @@ function fromFramework(error: unknown): Finding | undefined {
   return isClients ? { code: 'invalid_request', detail: message } : undefined;
 }
 
-function retryAfter(error: unknown): string {
+/** undefined: to send the same again will not help. */
+function retryAfter(error: unknown): string | undefined {
   const asked = error instanceof RemudaError ? error.details.retry_after_s : undefined;
+  if (asked === null) return undefined;
   return String(typeof asked === 'number' ? Math.max(1, Math.ceil(asked)) : RETRY_AFTER_S);
 }

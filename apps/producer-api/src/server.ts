@@ -27,6 +27,7 @@ import { healthRoutes } from './routes/health.js';
 import { inferenceRequestRoutes } from './routes/inference-requests.js';
 import { modelRoutes } from './routes/models.js';
 import { requestBatchRoutes } from './routes/request-batch.js';
+import { requestEventRoutes } from './routes/request-events.js';
 import { requestRoutes } from './routes/requests.js';
 import { resultRoutes } from './routes/results.js';
 import { webhookEndpointRoutes } from './routes/webhook-endpoints.js';
@@ -74,6 +75,7 @@ function routes(scope: FastifyInstance, deps: ServerDeps): void {
   inferenceRequestRoutes(app, deps);
   requestBatchRoutes(app, deps);
   requestRoutes(app, deps);
+  requestEventRoutes(app, deps);
   resultRoutes(app, deps);
   webhookRoutes(app, deps);
   webhookEndpointRoutes(app, deps);

@@ -42,5 +42,6 @@ export async function toSubmission(
     tenant: caller.tenant,
     keyId: caller.keyId,
     traceId,
+    path,
   };
 }

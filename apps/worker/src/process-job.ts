@@ -94,6 +94,7 @@ function itemsOf(job: TakenJob, now: number): ServedItem[] {
         laneRank: partition.lane === 'interactive' ? 0 : 1,
         priority: ticket.priority,
         deadline: ticket.deadline,
+        finishDeadline: ticket.finishDeadline ?? 0,
         acceptedAt: ticket.acceptedAt,
         arrivedAt: now,
         lane: partition.lane,

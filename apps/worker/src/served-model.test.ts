@@ -4,7 +4,8 @@ import { SharedGate } from '@remuda/core/inference/shared-gate';
 import { lifeLog } from '@remuda/core/observability/events';
 import { createLogger } from '@remuda/core/observability/logger';
 import { createMetrics } from '@remuda/core/observability/metrics';
-import { HarnessConfig, type Lane, type ModelSignature } from '@remuda/schemas';
+import type { OutcomeExtras, UnitWrite } from '@remuda/core/store/outcome';
+import { decodeFrame, HarnessConfig, type Lane, type ModelSignature } from '@remuda/schemas';
 import { describe, expect, it } from 'vitest';
 import { RateMeter } from './rate-meter.js';
 import { exposeServed, type ServedItem, ServedModel } from './served-model.js';
@@ -17,6 +18,8 @@ function setup(config: Record<string, unknown> = {}) {
   const metrics = createMetrics({ processMetrics: false });
   const logger = createLogger({ name: 'worker', level: 'silent', destination: { write: () => {} } });
   const runs: number[] = [];
+  const orders: BatchOrder[] = [];
+  const writes: UnitWrite[] = [];
   const runner = {
     healthy: true,
     seconds: (rows: number) => rows / 1_000,
@@ -42,11 +45,15 @@ function setup(config: Record<string, unknown> = {}) {
     logger,
     observers: { metrics, life: lifeLog(logger) },
     store: {
-      writeOutcomes: async (writes) =>
-        writes.map(() => ({ verdict: 'written' as const, ended: 'failed' as const })),
+      writeOutcomes: async (given) => {
+        writes.push(...given);
+        return given.map(() => ({ verdict: 'written' as const, ended: 'failed' as const }));
+      },
     },
     runner: {
-      run: async ({ units }: BatchOrder): Promise<BatchReport> => {
+      run: async (order: BatchOrder): Promise<BatchReport> => {
+        const { units } = order;
+        orders.push(order);
         await runner.held;
         const rows = units.reduce((sum, unit) => sum + unit.rows, 0);
         runs.push(rows);
@@ -65,7 +72,7 @@ function setup(config: Record<string, unknown> = {}) {
       },
     },
   });
-  const item = (lane: Lane = 'interactive'): ServedItem => {
+  const item = (lane: Lane = 'interactive', change: Partial<ServedItem> = {}): ServedItem => {
     const requestId = `r${ids++}`;
     return {
       rows: 1,
@@ -73,6 +80,7 @@ function setup(config: Record<string, unknown> = {}) {
       laneRank: lane === 'interactive' ? 0 : 1,
       priority: 5,
       deadline: 0,
+      finishDeadline: 0,
       failures: 0,
       acceptedAt: now - 100,
       arrivedAt: now,
@@ -87,17 +95,67 @@ function setup(config: Record<string, unknown> = {}) {
         traceId: 't',
         acceptedAt: now - 100,
       },
+      ...change,
     };
   };
   const submit = (count: number, lane?: Lane) =>
     Promise.all(Array.from({ length: count }, () => served.submit(item(lane))));
-  return { served, runner, runs, metrics, submit, advance: (ms: number) => (now += ms) };
+  /** One item that must have ended within so many milliseconds. */
+  const submitFor = (finishMs: number) =>
+    served.submit(item('interactive', { finishDeadline: now + finishMs }));
+  return {
+    ...{ served, runner, runs, orders, writes, metrics, submit, submitFor },
+    advance: (ms: number) => (now += ms),
+  };
 }
 
 async function fail(times: number, { runner, submit }: ReturnType<typeof setup>): Promise<void> {
   runner.healthy = false;
   for (let i = 0; i < times; i++) await submit(1);
 }
+
+describe('a served model and the deadline to finish', () => {
+  const written = (writes: readonly UnitWrite[]) =>
+    writes.map(({ kind, frame }) => ({ kind, ...(decodeFrame(frame).extras as OutcomeExtras) }));
+
+  it('does not run what is expected to be over too late, and says how long a run takes', async () => {
+    const { runner, runs, writes, submit, submitFor } = setup();
+    runner.seconds = () => 0.2;
+    await submit(1);
+    expect(await submitFor(150)).toMatchObject({ kind: 'written', ok: false, code: 'deadline_exceeded' });
+    expect(runs).toHaveLength(1);
+    expect(written(writes)).toMatchObject([
+      {
+        kind: 'expired',
+        error: {
+          code: 'deadline_exceeded',
+          message:
+            'it was not run: a run is expected to take 200 ms, and 150 ms were left until its deadline to finish',
+          details: { deadline: 'finish', expected_run_ms: 200, left_ms: 150 },
+        },
+      },
+    ]);
+  });
+
+  it('tells the runner how long a run takes, so that it can look again just before', async () => {
+    const { runner, orders, submit, submitFor } = setup();
+    runner.seconds = () => 0.2;
+    await submit(1);
+    await submitFor(1_000);
+    expect(orders.map(({ expectedRunMs }) => expectedRunMs)).toEqual([undefined, 200]);
+  });
+
+  it('runs all the same where nothing was measured, or not for a while: else it would never be measured again', async () => {
+    const { runner, runs, submit, submitFor, advance } = setup();
+    runner.seconds = () => 0.2;
+    await submitFor(150);
+    expect(runs).toHaveLength(1);
+    await submit(1);
+    advance(5_001);
+    await submitFor(150);
+    expect(runs).toHaveLength(3);
+  });
+});
 
 describe('a served model whose runs keep failing', () => {
   it('refuses items while its breaker is open, tries one batch after the pause, and serves again when that is well', async () => {

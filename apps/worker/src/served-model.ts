@@ -6,7 +6,11 @@
 import { AdaptiveLimit } from '@remuda/core/batching/adaptive-limit';
 import type { PolicyLimits, Waiting } from '@remuda/core/batching/batch-policy';
 import { Batcher, type Unsettled } from '@remuda/core/batching/batcher';
-import { itemError } from '@remuda/core/errors';
+import {
+  finishDeadlineError,
+  startDeadlineError,
+  unreachableFinishError,
+} from '@remuda/core/deadlines/deadline-errors';
 import type { ModelSource } from '@remuda/core/harness/harness';
 import { newBatchId } from '@remuda/core/ids';
 import { type BatchExecutor, BatchRunner, errorFrame, type UnitEnd } from '@remuda/core/inference/run-batch';
@@ -32,6 +36,8 @@ import type { RateMeter } from './rate-meter.js';
 
 /** An item of a request, waiting for its batch. */
 export interface ServedItem extends Waiting {
+  /** Unix milliseconds by which its request must have ended; 0: none. */
+  finishDeadline: number;
   lane: Lane;
   /** Attempts of its job that have failed. */
   failures: number;
@@ -76,6 +82,8 @@ export type ServedFacts = Pick<
  */
 const AHEAD_SECONDS = 0.02;
 const MOST_AHEAD_RUNS = 4;
+/** What was measured of the length of a run decides for so long that a row is not run at all. */
+const BELIEVED_MS = 5_000;
 
 export class ServedModel {
   readonly profile: RunProfile;
@@ -89,6 +97,8 @@ export class ServedModel {
   #adaptive: AdaptiveLimit | undefined;
   /** Runs of a batch that is handed on while all instances are busy. */
   #aheadRuns = 1;
+  /** Unix milliseconds of the last native run that was measured. */
+  #measuredAt = 0;
   /** Unix milliseconds of the last batch that came back, good or bad. */
   lastProgressAt: number;
   /** Unix milliseconds at which an item was last taken; null: never. */
@@ -210,13 +220,35 @@ export class ServedModel {
     if (this.breaker === 'open') return 'refused';
     this.lastUsedAt = this.#deps.clock.now();
     this.#updateLimits();
-    const first = await this.#batcher.add(item);
+    const first = await this.#batcher.add(this.#timed(item));
     const end = first === 'expired' ? await this.#expire(item) : first;
     if (typeof end === 'object' && end.kind === 'written' && end.ended && !isShadowId(item.unit.requestId)) {
       const { model } = this.source;
       this.#deps.observers.metrics.requests.inc({ model, lane: item.lane, outcome: end.ended });
     }
     return end;
+  }
+
+  /** The same, with the last moment at which its run may begin; as it is where it has no deadline. */
+  #timed(item: ServedItem): ServedItem {
+    const { deadline, finishDeadline, rows, group } = item;
+    if (deadline + finishDeadline === 0) return item;
+    const finish = finishDeadline === 0 ? 0 : finishDeadline - this.#expectedMs(rows, group);
+    return {
+      ...item,
+      deadline: deadline === 0 || finish === 0 ? deadline + finish : Math.min(deadline, finish),
+      leadMs: this.#expectedMs(this.batchLimit),
+    };
+  }
+
+  /**
+   * What a run of so many rows is expected to take; 0: not known, or not measured for so long that it is time to find
+   * out. Were it believed for ever, a model that was slow once would expire all that is in a hurry and never be
+   * measured again.
+   */
+  #expectedMs(rows: number, shape?: string): number {
+    if (this.#deps.clock.now() - this.#measuredAt > BELIEVED_MS) return 0;
+    return 1000 * (this.profile.runSeconds(Math.min(rows, this.batchLimit), shape) ?? 0);
   }
 
   /** Lets batches under way finish; what waits comes back as 'drained'. */
@@ -264,15 +296,20 @@ export class ServedModel {
     for (const item of items) this.#items.set(item.unit, item);
     observeClosed(this.#factsOf(batchId, units), observers);
     this.profile.began();
-    const ends = await this.#runs.run({ modelId: source.modelId, batchId, units, workerId });
+    const expectedRunMs = this.#expectedMsOf(items);
+    const ends = await this.#runs.run({ modelId: source.modelId, batchId, units, workerId, expectedRunMs });
     this.lastProgressAt = clock.now();
-    this.profile.ended(
-      this.lastProgressAt,
-      items.reduce((sum, item) => sum + item.rows, 0),
-    );
+    this.profile.ended(this.lastProgressAt, rowsRun(items, ends));
     observers.versions?.ended(source.model, source.version, units, ends);
     this.#judge(ends);
     return ends;
+  }
+
+  /** Of a batch, where that decides whether it is run: one of its requests must have ended by some time. */
+  #expectedMsOf(items: readonly ServedItem[]): number | undefined {
+    if (items.every(({ finishDeadline }) => finishDeadline === 0)) return undefined;
+    const rows = items.reduce((sum, item) => sum + item.rows, 0);
+    return this.#expectedMs(rows, items[0]?.group) || undefined;
   }
 
   /** What came of the batch, as the breaker sees it; when that opens, what waits goes to who can run it. */
@@ -309,6 +346,7 @@ export class ServedModel {
     this.lastProgressAt = clock.now();
     const shape = this.#items.get(order.units[0] as BatchUnit)?.group ?? '';
     let changed = false;
+    if (report.runs.length > 0) this.#measuredAt = this.lastProgressAt;
     for (const run of report.runs) {
       rates.count(run.rows);
       this.profile.measured(run, shape);
@@ -346,10 +384,10 @@ export class ServedModel {
     });
   }
 
-  /** The deadline passed while it waited here: written as its outcome, so that the request ends. */
+  /** Its deadline passed, or cannot be met, while it waited here: written as its outcome, so that the request ends. */
   async #expire(item: ServedItem): Promise<UnitEnd> {
     const { unit } = item;
-    const error = itemError('deadline_exceeded', 'the deadline passed while the item waited for its batch');
+    const error = this.#whyExpired(item);
     this.#deps.observers.life.expired({
       trace_id: unit.traceId,
       request_id: unit.requestId,
@@ -360,6 +398,22 @@ export class ServedModel {
     ]);
     return { kind: 'written', ok: false, code: error.code, ended: write?.ended ?? null };
   }
+
+  #whyExpired({ deadline, finishDeadline, rows, group }: ServedItem): ItemError {
+    const now = this.#deps.clock.now();
+    if (deadline !== 0 && deadline <= now) return startDeadlineError('while the item waited for its batch');
+    if (finishDeadline <= now) return finishDeadlineError();
+    return unreachableFinishError(this.#expectedMs(rows, group), finishDeadline - now);
+  }
+}
+
+/** Rows of a batch that were not left out for their deadlines. */
+function rowsRun(items: readonly ServedItem[], ends: readonly UnitEnd[]): number {
+  return items.reduce((sum, { rows }, i) => {
+    const end = ends[i];
+    const left = end?.kind === 'dropped' || (end?.kind === 'written' && end.code === 'deadline_exceeded');
+    return left ? sum : sum + rows;
+  }, 0);
 }
 
 function settingsOf(config: HarnessConfig): LiveSettings {

@@ -8,7 +8,7 @@ import { MachineWatch } from '@remuda/core/devices/machine-watch';
 import { itemError } from '@remuda/core/errors';
 import { FleetGlance } from '@remuda/core/fleet/fleet-glance';
 import { HeartbeatWriter } from '@remuda/core/fleet/heartbeats';
-import { type Clock, systemClock } from '@remuda/core/lifecycle/clock';
+import type { Clock } from '@remuda/core/lifecycle/clock';
 import { type Service, ServiceGroup } from '@remuda/core/lifecycle/service';
 import { DeploymentView } from '@remuda/core/models/deployment-view';
 import { ShadowComparer } from '@remuda/core/models/shadow-comparer';
@@ -28,6 +28,7 @@ import { Keys } from '@remuda/core/store/keys';
 import { LetterStore } from '@remuda/core/store/letter-store';
 import { closeRedis, connectRedis, type Redis, waitUntilReady } from '@remuda/core/store/redis';
 import { RequestStore } from '@remuda/core/store/request-store';
+import { StoreClock } from '@remuda/core/store/store-clock';
 import { WebhookDeliveries } from '@remuda/core/webhooks/deliveries';
 import { OverdueSweep } from '@remuda/core/webhooks/overdue-sweep';
 import { WebhookSender } from '@remuda/core/webhooks/send-webhook';
@@ -51,6 +52,7 @@ const NOT_PROBED = { cores: 1, cpu: null, memory_bytes: 0, memory_free_bytes: nu
 export interface WorkerOptions {
   config: WorkerConfig;
   logger: Logger;
+  /** Default: that of Redis, as store-clock.ts knows it. */
   clock?: Clock;
   /** Another runner than the real one, for simulated workers. */
   newRunner?: ModelHostDeps['newRunner'];
@@ -63,12 +65,13 @@ export class Worker implements Service {
   readonly #config: WorkerConfig;
   readonly #logger: Logger;
   readonly #clock: Clock;
+  readonly #storeClock: StoreClock;
   readonly #newRunner: WorkerOptions['newRunner'];
   readonly #inspect: WorkerOptions['inspect'];
   readonly #metrics: Metrics = createMetrics();
   readonly #life: LifeLog;
   readonly #logRedis: (error: Error) => void;
-  readonly #startedAt: number;
+  #startedAt = 0;
   readonly #redis: Redis;
   readonly #subscriber: Redis;
   readonly #fleet: FleetGlance;
@@ -89,26 +92,27 @@ export class Worker implements Service {
   #services: ServiceGroup | undefined;
   #state: WorkerHeartbeat['state'] = 'starting';
 
-  constructor({ config, logger, clock = systemClock, newRunner, inspect }: WorkerOptions) {
+  constructor({ config, logger, clock: given, newRunner, inspect }: WorkerOptions) {
     this.#newRunner = newRunner;
     this.#inspect = inspect;
     this.#config = config;
     this.#logger = logger.child({ worker_id: config.workerId });
-    this.#clock = clock;
     this.#logRedis = sparseErrors(
       this.#logger,
       `Redis at ${withoutPassword(config.redisUrl)}; it is tried again`,
     );
     // Not the child: life events name their worker themselves where it matters.
     this.#life = lifeLog(logger);
-    this.#startedAt = clock.now();
-    this.#rates = new RateMeter(clock);
     this.#redis = connectRedis({
       url: config.redisUrl,
       role: 'worker',
       name: `worker-${config.workerId}`,
       onError: (error) => this.#redisError(error),
     });
+    this.#storeClock = new StoreClock({ redis: this.#redis });
+    const clock = given ?? this.#storeClock;
+    this.#clock = clock;
+    this.#rates = new RateMeter(clock);
     this.#subscriber = connectRedis({
       url: config.redisUrl,
       role: 'subscriber',
@@ -165,6 +169,8 @@ export class Worker implements Service {
 
   async start(): Promise<void> {
     await waitUntilReady(this.#redis, REDIS_AT_START_MS);
+    await this.#storeClock.start();
+    this.#startedAt = this.#clock.now();
     const machine = await this.#openMachine();
     this.#machine = machine;
     const trials = this.#newProviderTrials(machine);
@@ -204,6 +210,7 @@ export class Worker implements Service {
     // Told at once: no request is routed here while what is under way is finished.
     await this.#beat();
     await this.#services?.stop();
+    await this.#storeClock.stop();
     await Promise.all([this.#queues.close(), this.#webhooks.queue.close()]);
     closeRedis(this.#subscriber);
     closeRedis(this.#redis);

@@ -241,6 +241,10 @@ export const Problem = z
     trace_id: z.string().optional(),
     errors: z.array(Violation).optional(),
     suggestions: z.array(z.string()).optional().describe('Near names, where a name was not found.'),
+    details: z
+      .record(z.string(), z.unknown())
+      .optional()
+      .describe('Facts that a program can use; docs/errors.md says of which codes.'),
   })
   .meta({ id: 'Problem' });
 export type Problem = z.infer<typeof Problem>;

@@ -10,6 +10,13 @@ export function wholeNumber(min: number, max: number): (text: string) => number 
   };
 }
 
+/** A point in time with its zone, as it is sent: RFC 3339 in UTC. */
+export function pointInTime(text: string): string {
+  const at = /^\d{4}-\d{2}-\d{2}T.*(Z|[+-]\d{2}:\d{2})$/i.test(text) ? Date.parse(text) : Number.NaN;
+  if (Number.isFinite(at)) return new Date(at).toISOString();
+  throw new InvalidArgumentError('Expected a point in time such as 2026-11-30T18:00:00Z.');
+}
+
 /** An http(s) address, without a slash at its end. */
 export function apiAddress(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined;

@@ -19,6 +19,9 @@ export interface BodySources {
   webhook?: string;
   priority?: number;
   timeoutMs?: number;
+  startBy?: string;
+  finishTimeout?: number;
+  finishBy?: string;
 }
 
 export interface BodyContext {
@@ -113,9 +116,16 @@ function jsonBody(request: JsonObject, sources: BodySources): RequestBody {
   return { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } };
 }
 
-function metadataOf({ priority, timeoutMs }: BodySources): JsonObject | undefined {
-  if (priority === undefined && timeoutMs === undefined) return undefined;
-  return { priority, timeout_ms: timeoutMs };
+function metadataOf(sources: BodySources): JsonObject | undefined {
+  const { priority, timeoutMs, startBy, finishTimeout, finishBy } = sources;
+  const metadata = {
+    priority,
+    timeout_ms: timeoutMs,
+    start_by: startBy,
+    finish_timeout_ms: finishTimeout,
+    finish_by: finishBy,
+  };
+  return Object.values(metadata).every((value) => value === undefined) ? undefined : metadata;
 }
 
 async function read(path: string): Promise<Buffer> {

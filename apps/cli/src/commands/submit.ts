@@ -18,6 +18,9 @@ export interface SubmitOptions extends ApiOptions {
   webhook?: string;
   priority?: number;
   timeoutMs?: number;
+  startBy?: string;
+  finishTimeout?: number;
+  finishBy?: string;
 }
 
 /** @param source "-": the request stands on standard input */

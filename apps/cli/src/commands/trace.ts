@@ -85,7 +85,8 @@ function millisecondsOf(seconds: number | null): string {
 }
 
 function lifeLines(record: RequestRecord): string[] {
-  const { created_at, started_at, finished_at, deadline_at, attempts, queue, status } = record;
+  const { created_at, started_at, finished_at, deadline_at, finish_deadline_at } = record;
+  const { attempts, queue, status } = record;
   const accepted = Date.parse(created_at);
   const line = (what: string, at: string | null | undefined) =>
     at ? [`  ${what.padEnd(9)} ${at}  +${milliseconds(Date.parse(at) - accepted)} ms`] : [];
@@ -93,7 +94,8 @@ function lifeLines(record: RequestRecord): string[] {
     ...line('accepted', created_at),
     ...line('started', started_at),
     ...line(status, finished_at),
-    ...(finished_at ? [] : line('deadline', deadline_at)),
+    ...(finished_at || started_at ? [] : line('start by', deadline_at)),
+    ...(finished_at ? [] : line('finish by', finish_deadline_at)),
     ...(queue
       ? [
           `  ${plural(queue.position, 'request')} and ${plural(queue.rows_ahead, 'row')} before it`,

@@ -1,6 +1,6 @@
 /** A raw image as the body, for models with exactly one input and that an image; options stand in the query. */
 import { RemudaError } from '@remuda/core/errors';
-import { LIMITS, type ModelSignature, RequestOptions } from '@remuda/schemas';
+import { LIMITS, type ModelSignature, RequestMetadata, RequestOptions } from '@remuda/schemas';
 import * as z from 'zod';
 import { integerText } from '../query.js';
 import type { ParsedBody } from './parsed-body.js';
@@ -12,14 +12,26 @@ export const ImageQuery = z.strictObject({
   device: RequestOptions.shape.device,
   priority: integerText(0, 9).optional().describe('metadata.priority'),
   timeout_ms: integerText(1, LIMITS.timeoutMs).optional().describe('metadata.timeout_ms'),
+  start_by: RequestMetadata.shape.start_by,
+  finish_timeout_ms: integerText(1, LIMITS.timeoutMs).optional().describe('metadata.finish_timeout_ms'),
+  finish_by: RequestMetadata.shape.finish_by,
   result_ttl_s: integerText(1, LIMITS.resultTtlSeconds).optional().describe('metadata.result_ttl_s'),
 });
 export type ImageQuery = z.infer<typeof ImageQuery>;
 
 export function parseImageBody(body: Buffer, query: ImageQuery): ParsedBody {
-  const { priority = 5, timeout_ms, result_ttl_s, ...options } = query;
+  const {
+    priority = 5,
+    timeout_ms,
+    start_by,
+    finish_timeout_ms,
+    finish_by,
+    result_ttl_s,
+    ...options
+  } = query;
+  const times = { timeout_ms, start_by, finish_timeout_ms, finish_by };
   return {
-    options: { ...options, metadata: { priority, timeout_ms, result_ttl_s } },
+    options: { ...options, metadata: { priority, ...times, result_ttl_s } },
     place(signature) {
       const name = onlyImageInput(signature, 'An image body');
       const inputs = [{ name, path: ['inputs', name], files: [body] }];

@@ -24,7 +24,7 @@ function waiting(change: Partial<Waiting> = {}): Waiting {
 }
 
 function group(rows: number, head: Partial<Waiting> = {}): GroupState {
-  return { rows, head: waiting(head), oldestArrival: head.arrivedAt ?? 0 };
+  return { rows, head: waiting(head), oldestArrival: head.arrivedAt ?? 0, urgent: false };
 }
 
 describe('the order of waiting entries', () => {

@@ -2,8 +2,9 @@
  * When a batch closes, and what goes into it: pure functions over what is waiting. The batcher holds the state.
  *
  * Dispatch at once while an instance is idle: waiting could only cost time. While all are busy, gather: a batch is
- * handed on ahead of time (so that its inputs are fetched while another runs) only when it is full or its oldest rows
- * have waited max_queue_delay_ms. Cost is counted in rows, never in requests.
+ * handed on ahead of time (so that its inputs are fetched while another runs) only when it is full, its oldest rows
+ * have waited max_queue_delay_ms, or one of its rows would miss its deadline by waiting for that. Cost is counted in
+ * rows, never in requests.
  */
 
 /** What the policy needs to know of an entry. */
@@ -15,8 +16,13 @@ export interface Waiting {
   laneRank: number;
   /** 0 first, 9 last. */
   priority: number;
-  /** Unix milliseconds by which it must begin to run; 0: none. */
+  /**
+   * Unix milliseconds by which it must begin to run, so that it is neither late to start nor expected to be late to
+   * finish; 0: none.
+   */
   deadline: number;
+  /** Expected milliseconds from its being handed on, while all instances are busy, to its run. Default 0: not known. */
+  leadMs?: number;
   /** Unix milliseconds of acceptance: the oldest first. */
   acceptedAt: number;
   /** Unix milliseconds of its arrival in this process: its queue delay counts from here. */
@@ -34,11 +40,21 @@ export function compareWaiting(a: Waiting, b: Waiting): number {
   );
 }
 
+/** Whether it would miss its deadline if its batch were gathered for as long as may be. */
+export function isUrgent(
+  { deadline, arrivedAt, leadMs = 0 }: Waiting,
+  { maxDelayMs }: Pick<PolicyLimits, 'maxDelayMs'>,
+): boolean {
+  return deadline !== 0 && deadline <= arrivedAt + maxDelayMs + leadMs;
+}
+
 export interface GroupState {
   /** First in order. */
   head: Waiting;
   rows: number;
   oldestArrival: number;
+  /** One of its rows cannot wait for others. */
+  urgent: boolean;
 }
 
 export interface PolicyLimits {
@@ -74,7 +90,7 @@ export function decide<Key>(
   let nextDue = Number.POSITIVE_INFINITY;
   for (const [key, group] of groups) {
     const due = group.oldestArrival + maxDelayMs;
-    const ready = idle || group.rows >= maxRows || due <= now;
+    const ready = idle || group.urgent || group.rows >= maxRows || due <= now;
     if (!ready) nextDue = Math.min(nextDue, due);
     else if (best === null || compareWaiting(group.head, best.head) < 0) best = { key, head: group.head };
   }

@@ -168,6 +168,62 @@ describe('a batcher', () => {
     expect(batches).toHaveLength(1);
   });
 
+  it('hands a batch on early for a row that would miss its deadline by waiting, while all instances are busy', async () => {
+    const { batches, add } = setup({ prefetch: 1, maxDelayMs: 10 });
+    void add('running');
+    await settled();
+    void add('patient', { deadline: 1_000 });
+    await settled();
+    expect(batches, 'there is time to gather').toHaveLength(1);
+    void add('other group, in a hurry', { group: 'h', deadline: 8 });
+    await settled();
+    expect(batches.map((batch) => batch.names)).toEqual([['running'], ['other group, in a hurry']]);
+  });
+
+  it('counts the wait behind what runs: a row is in a hurry where gathering and that would be too long', async () => {
+    const { batches, add } = setup({ prefetch: 1, maxDelayMs: 10 });
+    void add('running');
+    await settled();
+    void add('in time', { deadline: 41, leadMs: 30 });
+    await settled();
+    expect(batches).toHaveLength(1);
+    void add('in a hurry', { deadline: 40, leadMs: 30 });
+    await settled();
+    expect(batches[1]?.names, 'with all that its batch can hold').toEqual(['in a hurry', 'in time']);
+  });
+
+  it('never runs a row at or behind its deadline, and never drops one before it, whatever comes', async () => {
+    for (let seed = 1; seed <= 30; seed++) {
+      let state = seed;
+      const random = (below: number): number => {
+        state = (Math.imul(state, 1_103_515_245) + 12_345) >>> 0;
+        return Math.floor((state / 2 ** 32) * below);
+      };
+      const { clock, batches, add } = setup({ prefetch: random(2), maxDelayMs: random(20) });
+      const deadlines = new Map<string, number>();
+      const dropped: { name: string; at: number }[] = [];
+      let answered = 0;
+      for (let step = 0; step < 120; step++) {
+        const name = `row ${step}`;
+        const deadline = random(2) === 0 ? 0 : clock.now() + 1 + random(60);
+        deadlines.set(name, deadline || Number.POSITIVE_INFINITY);
+        const change = { group: `g${random(3)}`, deadline, leadMs: random(3) * 10, priority: random(3) };
+        void add(name, change).then((end) => {
+          if (end === 'expired') dropped.push({ name, at: clock.now() });
+        });
+        const before = batches.length;
+        await settled();
+        if (random(3) === 0 && answered < batches.length) await batches[answered++]?.answer();
+        for (const { names } of batches.slice(before))
+          for (const run of names) expect(deadlines.get(run)).toBeGreaterThan(clock.now());
+        clock.advance(random(12));
+        await settled();
+      }
+      for (const { name, at } of dropped) expect(deadlines.get(name)).toBeLessThanOrEqual(at);
+      expect(dropped.length).toBeGreaterThan(0);
+    }
+  });
+
   it('fails an entry that dispatch leaves out, and only that one', async () => {
     const { batches, add } = setup();
     const [a, b] = [add('a'), add('b')];

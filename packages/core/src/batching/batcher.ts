@@ -9,7 +9,7 @@
  * Next: core/inference/run-batch.ts, which dispatch calls.
  */
 import type { Clock } from '../lifecycle/clock.js';
-import { decide, type PolicyLimits, rowsOfBatch, type Waiting } from './batch-policy.js';
+import { decide, isUrgent, type PolicyLimits, rowsOfBatch, type Waiting } from './batch-policy.js';
 import { type HeldEntry, WaitingGroups } from './waiting-groups.js';
 
 /** refused: handed back without a run, for another worker or a later time. */
@@ -93,6 +93,7 @@ export class Batcher<Entry extends Waiting, Outcome> {
         acceptedAt: entry.acceptedAt,
         arrivedAt: entry.arrivedAt,
         seq: this.#seq++,
+        urgent: isUrgent(entry, this.#limits),
         gone: false,
         entry,
         settle: resolve as (outcome: unknown) => void,

@@ -22,6 +22,7 @@ function entryOf(random: (below: number) => number, seq: number, now: number): H
     acceptedAt: now - random(20),
     arrivedAt: now,
     seq,
+    urgent: random(6) === 0,
     gone: false,
   };
 }
@@ -36,6 +37,7 @@ class PlainGroups {
         head: entries[0] as HeldEntry,
         rows: entries.reduce((sum, entry) => sum + entry.rows, 0),
         oldestArrival: Math.min(...entries.map((entry) => entry.arrivedAt)),
+        urgent: entries.some((entry) => entry.urgent),
       },
     ]);
   }

@@ -12,6 +12,8 @@ import { Heap } from './heap.js';
 export interface HeldEntry extends Waiting {
   /** Order of arrival: settles what compareWaiting leaves equal. */
   seq: number;
+  /** isUrgent(), as it was when it came. */
+  urgent: boolean;
   /** Taken, or dropped: it waits no more. */
   gone: boolean;
 }
@@ -28,6 +30,8 @@ interface Group<Entry extends HeldEntry> {
   byArrival: Heap<Entry>;
   rows: number;
   count: number;
+  /** How many of them are urgent. */
+  urgent: number;
   indexedHead: Entry | undefined;
   indexedOldest: Entry | undefined;
   /** Its head at the time it became full or due; undefined while it is neither. */
@@ -158,6 +162,7 @@ export class WaitingGroups<Entry extends HeldEntry> {
         byArrival: new Heap<Entry>({ compare: byArrival, isStale: (entry) => entry.gone }),
         rows: 0,
         count: 0,
+        urgent: 0,
         indexedHead: undefined,
         indexedOldest: undefined,
         readyHead: undefined,
@@ -171,6 +176,7 @@ export class WaitingGroups<Entry extends HeldEntry> {
     entry.gone = sign < 0;
     group.rows += sign * entry.rows;
     group.count += sign;
+    if (entry.urgent) group.urgent += sign;
     this.#rows += sign * entry.rows;
     this.#count += sign;
   }
@@ -188,8 +194,8 @@ export class WaitingGroups<Entry extends HeldEntry> {
       group.indexedHead = head;
       this.#byHead.push({ group, entry: head });
     }
-    const full = group.rows >= this.#limits.maxRows;
-    if (full || oldest.arrivedAt + this.#limits.maxDelayMs <= now) this.#markReady(group, head);
+    const closing = group.urgent > 0 || group.rows >= this.#limits.maxRows;
+    if (closing || oldest.arrivedAt + this.#limits.maxDelayMs <= now) this.#markReady(group, head);
     else if (group.readyHead !== undefined || group.indexedOldest !== oldest) {
       group.readyHead = undefined;
       group.indexedOldest = oldest;
@@ -214,6 +220,6 @@ export class WaitingGroups<Entry extends HeldEntry> {
     const { group } = place;
     const head = group.indexedHead as Entry;
     const oldestArrival = (group.byArrival.peek() as Entry).arrivedAt;
-    return [[group.key, { head, rows: group.rows, oldestArrival }]];
+    return [[group.key, { head, rows: group.rows, oldestArrival, urgent: group.urgent > 0 }]];
   }
 }

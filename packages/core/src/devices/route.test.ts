@@ -13,6 +13,7 @@ const facts = (deviceClass: ClassFacts['deviceClass'], given: Partial<ClassFacts
   secondsPerRow: null,
   deviceSecondsPerRow: null,
   runSeconds: null,
+  lastUsedAt: null,
   ...given,
 });
 const measured = (deviceClass: ClassFacts['deviceClass'], perRow: number, given: Partial<ClassFacts> = {}) =>

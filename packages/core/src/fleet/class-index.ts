@@ -22,6 +22,8 @@ export interface ClassFacts {
   deviceSecondsPerRow: number | null;
   /** Typical time of a run; null: not measured. */
   runSeconds: number | null;
+  /** Unix milliseconds at which any of them last took a request; null: none did. */
+  lastUsedAt: number | null;
 }
 
 export type ClassIndex = ReadonlyMap<string, readonly ClassFacts[]>;
@@ -52,6 +54,7 @@ interface Tally {
   rowsPerSecond: number;
   runs: number;
   runSeconds: number;
+  lastUsedAt: number;
 }
 
 function count(index: Map<string, Tally[]>, loaded: LoadedModel): void {
@@ -95,6 +98,7 @@ const NOTHING = {
   rowsPerSecond: 0,
   runs: 0,
   runSeconds: 0,
+  lastUsedAt: 0,
 };
 
 function add(tally: Tally, kind: 'ready' | 'coming' | 'broken', loaded: LoadedModel): void {
@@ -102,6 +106,7 @@ function add(tally: Tally, kind: 'ready' | 'coming' | 'broken', loaded: LoadedMo
   if (kind !== 'ready') return;
   tally.instances += loaded.instances;
   tally.rowsInHand += loaded.backlog_rows;
+  if (loaded.last_used_at) tally.lastUsedAt = Math.max(tally.lastUsedAt, Date.parse(loaded.last_used_at));
   if (loaded.seconds_per_row !== null && loaded.seconds_per_row > 0) {
     tally.measured++;
     tally.rowsPerSecond += 1 / loaded.seconds_per_row;
@@ -126,5 +131,6 @@ function factsOf(tally: Tally): ClassFacts {
     secondsPerRow: perDevice === null ? null : perDevice / ready,
     deviceSecondsPerRow: perDevice,
     runSeconds: runs === 0 ? null : tally.runSeconds / runs,
+    lastUsedAt: tally.lastUsedAt || null,
   };
 }

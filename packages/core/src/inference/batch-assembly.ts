@@ -94,6 +94,8 @@ export function planRuns(rows: readonly number[], maxRows: number): Piece[][] {
 /** A batch and the pooled buffers under it. */
 export interface AssembledBatch extends HarnessBatch {
   buffers: ArrayBuffer[];
+  /** Until when it may begin as it is, by performance.now(); behind that it is made anew. Default: for ever. */
+  goodUntil?: number;
 }
 
 /**

@@ -5,6 +5,7 @@
  * the halves again.
  */
 import { decodeFrame } from '@remuda/schemas';
+import { finishDeadlineError, startDeadlineError } from '../deadlines/deadline-errors.js';
 import { itemError } from '../errors.js';
 import type { Claim } from '../store/outcome.js';
 import { type ItemRun, type ItemRunContext, newItemRun, runItems } from './item-run.js';
@@ -24,7 +25,6 @@ export interface FlowContext extends ItemRunContext {
 export interface Entry extends ItemRun {
   unit: BatchUnit;
   claimedAt: number;
-  expired?: boolean;
   dropped?: Extract<UnitOutcome, { kind: 'dropped' }>['reason'];
 }
 
@@ -35,7 +35,7 @@ export async function flowBatch(
   context: FlowContext,
 ): Promise<void> {
   const started = performance.now();
-  const claims = await context.store.claimAndFetch(message.units, message.workerId);
+  const claims = await context.store.claimAndFetch(message.units, message.workerId, message.begun);
   try {
     await flowClaimed(message, claims, performance.now() - started, model, context);
   } finally {
@@ -51,9 +51,10 @@ async function flowClaimed(
   model: LoadedModel,
   context: FlowContext,
 ): Promise<void> {
-  const entries = message.units.map((unit, i) => decode(unit, claims[i]));
+  const entries = message.units.map((unit, i) => decode(unit, claims[i], message.begun));
   const claimed = entries.filter((entry) => !entry.failed && !entry.dropped);
-  const runMs = await runItems(claimed, message.batchId, model, context);
+  const { expectedRunMs } = message;
+  const runMs = await runItems(claimed, message.batchId, model, { ...context, expectedRunMs });
   const beforeWrite = performance.now();
   const outcomes = await writeOutcomes(entries, message, model, context);
   context.send({
@@ -66,15 +67,19 @@ async function flowClaimed(
   });
 }
 
-function decode(unit: BatchUnit, claim: Claim | undefined): Entry {
-  const entry: Entry = { ...newItemRun([], {}), unit, claimedAt: Date.now() };
+function decode(unit: BatchUnit, claim: Claim | undefined, begun = false): Entry {
+  const entry: Entry = { ...newItemRun([], {}), unit, claimedAt: Date.now(), begun };
   if (claim?.verdict === 'run') {
+    entry.limits = claim.limits;
     const { tensors, extras } = decodeFrame(claim.payload);
     entry.inputs = tensors;
     entry.parameters = (extras.parameters as Record<string, unknown> | undefined) ?? {};
-  } else if (claim?.verdict === 'expired') {
+  } else if (claim?.verdict === 'expired_start' || claim?.verdict === 'expired_finish') {
     entry.expired = true;
-    entry.failed = itemError('deadline_exceeded', 'the deadline passed before the run could start');
+    entry.failed =
+      claim.verdict === 'expired_finish'
+        ? finishDeadlineError()
+        : startDeadlineError('before its run could start');
   } else if (claim === undefined || claim.verdict === 'payload_missing') {
     entry.failed = itemError('payload_missing', 'the stored input of the item is gone');
   } else entry.dropped = claim.verdict;

@@ -71,3 +71,26 @@ test('what has nothing left to run, or cannot be assembled, leaves the line to t
     { value: { ok: true } },
   ]);
 });
+
+test('a batch that waited for longer than it is good for is made anew before it begins, or not run at all', async () => {
+  const made: string[] = [];
+  const begun: string[] = [];
+  /** Good for no time at all where it is made ahead, behind another. */
+  const make = (name: string, again: AssembledBatch | undefined) => () => {
+    made.push(name);
+    return made.filter((other) => other === name).length > 1
+      ? again
+      : { ...batch(1), goodUntil: performance.now() };
+  };
+  const first = pool.run(
+    () => batch(0),
+    context,
+    () => {},
+  );
+  const remade = pool.run(make('remade', batch(2)), context, () => begun.push('remade'));
+  const dropped = pool.run(make('dropped', undefined), context, () => begun.push('dropped'));
+  expect(await first).toMatchObject({ ok: true });
+  expect(await remade).toMatchObject({ ok: true });
+  expect(await dropped).toBeUndefined();
+  expect({ made, begun }).toEqual({ made: ['remade', 'remade', 'dropped', 'dropped'], begun: ['remade'] });
+});

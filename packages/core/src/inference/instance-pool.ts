@@ -102,7 +102,8 @@ export class InstancePool {
 
   /**
    * Runs a batch when an instance is idle. The batch's buffers go back to the pool whatever happens.
-   * @param make called once, when its turn is near; undefined: nothing is left to run, and so is the answer
+   * @param make called when its turn is near, and again where its goodUntil passes before that comes; undefined: nothing
+   *   is left to run, and so is the answer
    * @throws what `make` throws
    */
   run(
@@ -236,10 +237,20 @@ export class InstancePool {
     return undefined;
   }
 
+  /** Something of it may not begin any more: it is made anew, without that. */
+  #isOutdated(waiting: Waiting): boolean {
+    const { goodUntil = Number.POSITIVE_INFINITY, buffers = [] } = waiting.batch ?? {};
+    if (performance.now() < goodUntil) return false;
+    for (const buffer of buffers) this.#options.buffers.release(buffer);
+    waiting.batch = undefined;
+    return true;
+  }
+
   #dispatch(): void {
     for (let next = this.#firstInLine(); next?.batch; next = this.#firstInLine()) {
       const idle = this.#instances.find((instance) => !instance.running);
       if (!idle) return;
+      if (this.#isOutdated(next)) continue;
       this.#line.shift();
       idle.running = next;
       const { rows, inputs, buffers } = next.batch;

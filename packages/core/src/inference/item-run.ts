@@ -6,9 +6,11 @@ import type { ItemError, RawTensor } from '@remuda/schemas';
 import { compatibilityKey } from '../batching/compatibility.js';
 import { toItemError } from '../errors.js';
 import type { ItemAnswer } from '../harness/harness.js';
+import type { TimeLimits } from '../store/outcome.js';
 import { type AssembledBatch, assemble, type Piece, planRuns, rowsOf } from './batch-assembly.js';
 import { joinPieces, restoreLengths, splitOutputs } from './batch-split.js';
 import type { BufferPool } from './buffer-pool.js';
+import { dropLate, latestStart } from './late-items.js';
 import type { LoadedModel } from './loaded-model.js';
 import type { FromRunner } from './runner-protocol.js';
 
@@ -16,6 +18,8 @@ import type { FromRunner } from './runner-protocol.js';
 export interface ItemRunContext {
   buffers: BufferPool;
   send(message: FromRunner): void;
+  /** What a run is expected to take: an item that would be over after its finishBy is not run. Default: not known. */
+  expectedRunMs?: number;
 }
 
 /** An item and what has become of it so far: `answer`, `failed` or `runFailed` says how it ended. */
@@ -30,6 +34,12 @@ export interface ItemRun {
   runMs: number;
   /** Rows of the largest run that held rows of it. */
   batchRows: number;
+  /** Deadlines of its request, where it has any. */
+  limits?: TimeLimits;
+  /** A run of it has begun in time. */
+  begun?: boolean;
+  /** Its time was up: `failed` says so. */
+  expired?: boolean;
   answer?: ItemAnswer;
   /** It cannot be run, or its answer not be read. */
   failed?: ItemError;
@@ -130,9 +140,12 @@ async function runOnce(
 ): Promise<number> {
   let pieces = planned;
   const make = (): AssembledBatch | undefined => {
+    dropLate(group, performance.now(), context.expectedRunMs);
     // Rows of an item one of whose other runs has failed need not be run.
     pieces = planned.filter(({ item }) => isOpen(group[item] as ItemRun));
-    return pieces.length === 0 ? undefined : assemble(pieces, group, model.batch, context.buffers);
+    if (pieces.length === 0) return undefined;
+    const batch = assemble(pieces, group, model.batch, context.buffers);
+    return { ...batch, goodUntil: Math.min(...membersOf().map((item) => latestStart(item, context))) };
   };
   const membersOf = (): ItemRun[] => pieces.map(({ item }) => group[item] as ItemRun);
   let rows = 0;
@@ -141,6 +154,7 @@ async function runOnce(
     const { parameters } = group[0] as ItemRun;
     const answer = await model.instances.run(make, { batchId, parameters }, (count) => {
       rows = count;
+      for (const member of membersOf()) member.begun = true;
       context.send({ type: 'run_started', batchId, run, rows });
     });
     if (!answer) return 0;

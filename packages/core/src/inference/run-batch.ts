@@ -84,7 +84,7 @@ export class BatchRunner {
     if (certain) this.#deps.onKilled?.(order);
     if (order.units.length > 1 && certain) return this.#halves(order, (half) => this.#runAlone(half));
     if (certain && loss.reason === 'timed_out') return this.#fail(order.units, lossError(loss));
-    return this.#runAlone(again(order, this.#deps));
+    return this.#runAlone({ ...again(order, this.#deps), begun: order.begun || loss.suspect });
   }
 
   /** Nobody waits for the copies of a shadow: they end here, or the search would hold up all that do not crash. */
@@ -151,7 +151,8 @@ export class BatchRunner {
     const middle = Math.ceil(order.units.length / 2);
     const ends: UnitEnd[] = [];
     for (const units of [order.units.slice(0, middle), order.units.slice(middle)]) {
-      if (units.length > 0) ends.push(...(await run({ ...again(order, this.#deps), units })));
+      // What ran and failed has met its deadline to start.
+      if (units.length > 0) ends.push(...(await run({ ...again(order, this.#deps), units, begun: true })));
     }
     return ends;
   }
@@ -169,8 +170,10 @@ export class BatchRunner {
     return units.map((unit): UnitEnd => {
       const write = ends.get(unit);
       if (!write) return { kind: 'unavailable', error };
-      if (write.verdict !== 'written') return { kind: 'dropped', reason: write.verdict };
-      return { kind: 'written', ok: false, code: error.code, ended: write.ended };
+      const { verdict, ended } = write;
+      if (verdict === 'too_late') return { kind: 'written', ok: false, code: 'deadline_exceeded', ended };
+      if (verdict !== 'written') return { kind: 'dropped', reason: verdict };
+      return { kind: 'written', ok: false, code: error.code, ended };
     });
   }
 }

@@ -13,7 +13,7 @@ serveRunner(async ({ url }) => {
   const folder = fileURLToPath(url);
   const claim = async ({ requestId, item }: BatchUnit): Promise<Claim> => {
     if (requestId.startsWith('fenced')) return { verdict: 'fenced' };
-    if (requestId.startsWith('expired')) return { verdict: 'expired' };
+    if (requestId.startsWith('expired')) return { verdict: 'expired_start' };
     try {
       return { verdict: 'run', payload: await readFile(join(folder, `${requestId}-${item}.in`)) };
     } catch {

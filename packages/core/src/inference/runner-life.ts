@@ -72,6 +72,10 @@ export interface BatchOrder {
   batchId: string;
   units: BatchUnit[];
   workerId: string;
+  /** Its items have begun to run before, in this attempt: their deadline to start was met. Default: no. */
+  begun?: boolean;
+  /** What a run of it is expected to take: an item that would be over too late is not run. Default: not known. */
+  expectedRunMs?: number;
 }
 
 export interface BatchReport {
@@ -203,15 +207,14 @@ export class RunnerLife {
 
   /** @throws RunnerLostError when the process dies, RemudaError when the batch as a whole could not be worked on */
   run(order: BatchOrder, timeoutMs: number): Promise<BatchReport> {
-    const { modelId, batchId, units, workerId } = order;
     return new Promise((resolve, reject) => {
       if (this.#end) {
-        const lost = { batchId, wasRunning: false, suspect: false, suspects: 0 };
+        const lost = { batchId: order.batchId, wasRunning: false, suspect: false, suspects: 0 };
         reject(new RunnerLostError(this.#end, lost));
         return;
       }
-      this.#batches.set(batchId, { timeoutMs, running: new Map(), runs: [], resolve, reject });
-      this.#send({ type: 'run', modelId, batchId, units, workerId });
+      this.#batches.set(order.batchId, { timeoutMs, running: new Map(), runs: [], resolve, reject });
+      this.#send({ type: 'run', ...order });
     });
   }
 

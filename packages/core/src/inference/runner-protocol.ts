@@ -53,7 +53,16 @@ export type ToRunner =
   /** Answered by `scaled`, or by `load_failed`. */
   | { type: 'scale'; modelId: string; instances: number; seq: number }
   | { type: 'unload'; modelId: string; seq: number }
-  | { type: 'run'; modelId: string; batchId: string; units: BatchUnit[]; workerId: string }
+  /** begun, expectedRunMs: as in BatchOrder of runner-life.ts. */
+  | {
+      type: 'run';
+      modelId: string;
+      batchId: string;
+      units: BatchUnit[];
+      workerId: string;
+      begun?: boolean;
+      expectedRunMs?: number;
+    }
   | { type: 'ping'; seq: number }
   | { type: 'stop' };
 

@@ -3,6 +3,7 @@ import type { Claim, UnitWrite, WriteVerdict } from '../store/outcome.js';
 import type { BatchUnit } from './runner-protocol.js';
 
 export interface RunnerStore {
-  claimAndFetch(units: readonly BatchUnit[], workerId: string): Promise<Claim[]>;
+  /** @param begun the items have begun to run in this attempt: then their deadline to start is met. Default: false */
+  claimAndFetch(units: readonly BatchUnit[], workerId: string, begun?: boolean): Promise<Claim[]>;
   writeOutcomes(writes: readonly UnitWrite[]): Promise<WriteVerdict[]>;
 }

@@ -54,5 +54,7 @@ function outcomeOf(entry: Entry, verdict: WriteVerdict | undefined): UnitOutcome
     const code = entry.failed?.code;
     return { kind: 'written', ok: !entry.failed, ...(code ? { code } : {}), ended: verdict.ended };
   }
+  if (verdict?.verdict === 'too_late')
+    return { kind: 'written', ok: false, code: 'deadline_exceeded', ended: verdict.ended };
   return { kind: 'dropped', reason: verdict?.verdict ?? 'record_missing' };
 }

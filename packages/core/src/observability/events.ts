@@ -85,7 +85,7 @@ export const LIFE_EVENTS: Readonly<Record<LifeEvent, { level: LogLevel; message:
   webhook_failed: { level: 'warn', message: 'webhook not delivered, it is tried again' },
   webhook_given_up: { level: 'warn', message: 'webhook given up' },
   cancelled: { level: 'info', message: 'request cancelled' },
-  expired: { level: 'info', message: 'deadline passed before the run' },
+  expired: { level: 'info', message: 'a deadline passed' },
   refused: { level: 'info', message: 'request refused' },
   fenced: { level: 'warn', message: 'late write of a former worker refused' },
   runner_lost: { level: 'warn', message: 'runner lost with a batch' },

@@ -25,8 +25,10 @@ export interface JobTicket {
   traceId: string;
   /** Unix milliseconds. */
   acceptedAt: number;
-  /** Unix milliseconds; 0: none. */
+  /** By which it must begin to run, Unix milliseconds; 0: none. */
   deadline: number;
+  /** By which it must have ended, Unix milliseconds; 0: none. Tickets of older builds have none. */
+  finishDeadline?: number;
   /** 0 first, 9 last. */
   priority: number;
   inline: boolean;
@@ -45,6 +47,7 @@ export function ticketOf(record: StoredRecord): JobTicket {
     traceId: document.traceId,
     acceptedAt: record.acceptedAt,
     deadline: record.deadline,
+    finishDeadline: record.finishDeadline,
     priority: document.metadata.priority,
     inline: document.inline,
     units: document.units,
@@ -154,6 +157,13 @@ export class JobQueue {
   /** Jobs that are taken before this one; null: it does not wait in line (a worker has it, or it is put off). */
   position(requestId: string): Promise<number | null> {
     return this.#redis.zrank(this.#queue.toKey('prioritized'), jobIdOf(requestId));
+  }
+
+  /** Jobs that wait and would be taken before one that is added now with that priority. */
+  countBefore(priority: number): Promise<number> {
+    // BullMQ orders by priority, then by a counter, in one number: priority × 2^32 + counter.
+    const next = (priority + 2) * 2 ** 32;
+    return this.#redis.zcount(this.#queue.toKey('prioritized'), '-inf', `(${next}`);
   }
 
   /** Up to `count` jobs that no worker holds, next ones first. */

@@ -10,18 +10,15 @@ import type { Metrics } from '../observability/metrics.js';
 import type { JobQueues } from '../queue/job-queue.js';
 import type { EndVerdict, RequestStore } from '../store/request-store.js';
 import type { StoredRecord } from '../store/stored-record.js';
-import { getRequest } from './get-request.js';
+import { type GetDeps, getRequest } from './get-request.js';
 import { iso } from './present-request.js';
-import type { StoreGuard } from './store-guard.js';
 import { partitionOfRecord } from './submit-request.js';
 
-export interface CancelDeps {
+export interface CancelDeps extends GetDeps {
   store: RequestStore;
   queues: JobQueues;
-  guard: StoreGuard;
   life: LifeLog;
   metrics: Pick<Metrics, 'requests'>;
-  now(): number;
 }
 
 const REASON = itemError('cancelled', 'the request was cancelled');

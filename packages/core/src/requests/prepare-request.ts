@@ -13,6 +13,7 @@ import {
   type WebhookOption,
 } from '@remuda/schemas';
 import { compatibilityKey } from '../batching/compatibility.js';
+import { deadlinesOf } from '../deadlines/deadlines-of.js';
 import { newNonce, newRequestId } from '../ids.js';
 import { type Acceptance, INLINE_PAYLOAD_BYTES } from '../store/request-store.js';
 import type { RequestDocument, RequestWebhook, UnitRun } from '../store/stored-record.js';
@@ -41,27 +42,20 @@ export function prepareRequest(preparation: Preparation): Acceptance {
   // What is compared with a repeated call must not depend on how its header was written.
   const asTheyCame = supplied === undefined && options.parameters === undefined;
   const payloads = items.map((item) => (asTheyCame && item.frame) || payloadOf(item, options.parameters));
+  const deadlines = deadlinesOf(metadata, now);
   return {
     requestId: supplied ?? newRequestId(),
     nonce: newNonce(),
     // An id of our own making is never sent again, so nothing is compared with it.
     fingerprint: supplied === undefined ? '' : fingerprintOf(submission, payloads),
     acceptedAt: now,
-    deadline: earliest(now, metadata.timeout_ms, metadata.start_by),
-    finishDeadline: earliest(now, metadata.finish_timeout_ms, metadata.finish_by),
+    deadline: deadlines.start,
+    finishDeadline: deadlines.finish,
     after,
     resultTtlMs: (metadata.result_ttl_s ?? defaultResultTtlS) * 1000,
     document: documentOf(preparation, metadata, payloads),
     payloads,
   };
-}
-
-/** The earlier of a time-out and a point in time, Unix milliseconds; 0: neither is given. */
-function earliest(now: number, timeoutMs: number | undefined, by: string | undefined): number {
-  const times: number[] = [];
-  if (timeoutMs !== undefined) times.push(now + timeoutMs);
-  if (by !== undefined) times.push(Date.parse(by));
-  return times.length === 0 ? 0 : Math.min(...times);
 }
 
 function payloadOf(item: SubmittedItem, parameters: Record<string, unknown> | undefined): Buffer {

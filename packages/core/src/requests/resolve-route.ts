@@ -53,12 +53,3 @@ export function resolveRoute(question: RouteQuestion, { fleet, depths, rowMeans,
   if (route.facts_age_ms !== undefined) route.facts_age_ms = Math.max(route.facts_age_ms, now - oldest);
   return route;
 }
-
-/** That a request is not expected to begin before its deadline, for who sends it; undefined: it is, or nothing is known. */
-export function lateNotice({ candidates }: Route, timeoutMs: number | undefined): string | undefined {
-  const chosen = candidates?.find(({ verdict }) => verdict === 'chosen');
-  if (timeoutMs === undefined || chosen?.seconds_per_row == null) return undefined;
-  const beginsIn = Math.round(chosen.rows_ahead * chosen.seconds_per_row * 1000);
-  if (beginsIn <= timeoutMs) return undefined;
-  return `it is expected to begin in ${beginsIn} ms, after its deadline of ${timeoutMs} ms: ${chosen.rows_ahead} rows are ahead`;
-}

@@ -42,6 +42,8 @@ export interface Submission {
   /** Id of the API key that it came with; null: none was asked for. */
   keyId: string | null;
   traceId: string;
+  /** Where it stands in the body, for what is found out later; default: it is the body. */
+  path?: readonly PropertyKey[];
 }
 
 /** A result whose outputs are still raw, so that the edge can choose between JSON and binary. */

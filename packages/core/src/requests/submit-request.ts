@@ -20,10 +20,11 @@ import type { Acceptance, RequestStore } from '../store/request-store.js';
 import type { StoredRecord } from '../store/stored-record.js';
 import type { EndpointView } from '../webhooks/endpoint-view.js';
 import type { Admission } from './admission.js';
+import { checkDeadlines, type DeadlineQuestion } from './check-deadlines.js';
 import type { Doorbell } from './doorbell.js';
 import { prepareRequest } from './prepare-request.js';
 import { presentRequest, recordOf } from './present-request.js';
-import { lateNotice, resolveRoute } from './resolve-route.js';
+import { resolveRoute } from './resolve-route.js';
 import type { RowMeans } from './row-means.js';
 import type { StoreGuard } from './store-guard.js';
 import type { Submission } from './submission.js';
@@ -54,6 +55,8 @@ export interface SubmitDeps {
   clock: Clock;
   /** How long results are kept where the request does not say. */
   resultTtlS: number;
+  /** Whether a request that cannot be expected to meet its deadline is refused. Default true. */
+  refuseHopeless?: boolean;
 }
 
 /** A submission that is ready to be stored. */
@@ -96,12 +99,13 @@ export class RequestSubmitter {
     if (!guard.ready) await guard.run(async () => {});
     if (fleet.liveClasses(signature.model, signature.version).size === 0) await fleet.catchUp();
     const { route, partition, notices } = this.#resolveRoute(submission, signature);
+    const late = await this.#checkDeadlines({ submission, route, partition, version: signature.version });
     await admission.admit(partition);
     const acceptance = prepareRequest({
       submission,
       signature,
       route: withTarget(route, target),
-      notices: target.notices.length > 0 ? [...target.notices, ...notices] : notices,
+      notices: allNotices(target.notices, notices, late),
       defaultResultTtlS: resultTtlS,
       after: submission.options.webhook !== undefined || endpoints.wants(submission),
       now: clock.now(),
@@ -124,8 +128,21 @@ export class RequestSubmitter {
     const partition = { model, deviceClass, lane };
     if (!fleet.liveClasses(model, version).has(deviceClass))
       return { route, partition, notices: [NO_WORKER] };
-    const late = lateNotice(route, options.metadata?.timeout_ms);
-    return { route, partition, notices: late === undefined ? NOTICES_NONE : [late] };
+    return { route, partition, notices: NOTICES_NONE };
+  }
+
+  #checkDeadlines(question: DeadlineQuestion): Promise<string | undefined> | undefined {
+    // Most have none, and shall not wait for a turn of the event loop.
+    if (question.submission.options.metadata === undefined) return undefined;
+    const { fleet, admission, queues, rowMeans, clock, store, guard, refuseHopeless = true } = this.#deps;
+    return checkDeadlines(question, {
+      ...{ fleet, depths: admission.depths, queues, rowMeans, refuseHopeless },
+      isKnown: async (requestId) => {
+        const [record] = await guard.run(() => store.read([requestId]));
+        return record != null;
+      },
+      now: () => clock.now(),
+    });
   }
 
   /** Steps three and four of an id that nobody has seen yet: both leave in the same tick, the record first. */
@@ -202,6 +219,11 @@ export class RequestSubmitter {
     }
     return explained;
   }
+}
+
+function allNotices(ofTarget: readonly string[], ofRoute: string[], late?: string): string[] {
+  if (ofTarget.length === 0 && late === undefined) return ofRoute;
+  return [...ofTarget, ...ofRoute, ...(late === undefined ? [] : [late])];
 }
 
 /** What of a request decides where it goes. */

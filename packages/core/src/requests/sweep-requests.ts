@@ -23,6 +23,7 @@ import type { LetterStore } from '../store/letter-store.js';
 import type { Redis } from '../store/redis.js';
 import type { RequestStore } from '../store/request-store.js';
 import type { StoredRecord } from '../store/stored-record.js';
+import { expireDue, expireRequest, seemsLate } from './expire-due.js';
 import { partitionOfRecord } from './submit-request.js';
 
 export interface SweeperOptions {
@@ -107,6 +108,7 @@ export class Sweeper implements Service {
     for (const shard of this.#options.store.keys.allShards()) {
       const walk = this.#walks.get(shard) ?? { from: 0, page: PAGE, trimCursor: '0' };
       this.#walks.set(shard, walk);
+      await expireDue(shard, this.#options, () => this.#repaired('expired'));
       await this.#sweepOpen(shard, walk);
       walk.trimCursor = (await this.#options.store.trimList(shard, walk.trimCursor, TRIM_STEP)).cursor;
     }
@@ -148,8 +150,11 @@ export class Sweeper implements Service {
   async #sweepOne(id: string, record: StoredRecord | null): Promise<void> {
     if (!record || isTerminal(record.status)) return this.#options.store.forgetOpen(id);
     const now = this.#clock.now();
-    if (record.status === 'queued' && record.deadline !== 0 && record.deadline < now)
-      return this.#expire(record);
+    // One that an older build accepted stands in no index by deadline.
+    if (seemsLate(record, now)) {
+      if (await expireRequest({ requestId: id, record }, this.#options)) this.#repaired('expired');
+      return;
+    }
     if (record.status === 'queued' && this.#options.isTakenOut?.(record.document.model))
       return this.#endTakenOut(record);
     const { lostAfterMs = LOST_AFTER_MS } = this.#options;
@@ -159,17 +164,6 @@ export class Sweeper implements Service {
     const partition = partitionOfRecord(record);
     this.#partitions.set(queueName(partition), partition);
     await this.#rescueIfLost(record);
-  }
-
-  /** Only what no worker has begun: a worker that has it decides by itself. */
-  async #expire(record: StoredRecord): Promise<void> {
-    const { store, queues, life } = this.#options;
-    const error = itemError('deadline_exceeded', 'the deadline passed before a worker took it up');
-    const verdict = await store.end(record.requestId, 'expired', error, 'queued');
-    if (!verdict.changed) return;
-    this.#repaired('expired', record, 'expired');
-    life.expired({ ...idsOf(record), at: 'sweep' });
-    await queues.of(partitionOfRecord(record)).remove(record.requestId);
   }
 
   /** Workers leave the queue of such a model alone. */

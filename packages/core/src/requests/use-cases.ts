@@ -33,7 +33,8 @@ import { Catalogue, type CatalogueOptions } from './catalogue.js';
 import { DeadLetters } from './dead-letters.js';
 import { describeModel, describeModels } from './describe-models.js';
 import { Doorbell } from './doorbell.js';
-import { getRequest } from './get-request.js';
+import { expireRequest } from './expire-due.js';
+import { type GetDeps, getRequest } from './get-request.js';
 import { listRequests } from './list-requests.js';
 import { presentRequest } from './present-request.js';
 import { queueOutlook, withOutlook } from './queue-outlook.js';
@@ -61,6 +62,8 @@ export interface RequestUseCaseDeps {
   resultTtlS?: number;
   /** Most jobs that may wait in one partition. Default 50,000: at 1-2 KB each that is 100 MB of Redis. */
   maxQueueDepth?: number;
+  /** Whether a request that cannot be expected to meet its deadline is refused. Default true. */
+  refuseHopeless?: boolean;
   clock?: Clock;
   inspect?: CatalogueOptions['inspect'];
   /** For splits: from 0 to below 1. */
@@ -95,7 +98,8 @@ export function createRequestUseCases(deps: RequestUseCaseDeps): RequestUseCaseS
   const describe = { catalogue, fleet, deployments, resolver, queues, guard };
   const { life, metrics, clock = systemClock } = deps;
   const now = (): number => clock.now();
-  const read = (requestId: string, sight?: Sight) => getRequest(requestId, { store, guard }, sight);
+  const { reading } = parts;
+  const read = (requestId: string, sight?: Sight) => getRequest(requestId, reading, sight);
   const sealer = new CursorSealer({ redis: deps.redis, keys: deps.keys });
   const services = lifeOf(parts, deps);
   const measured = async (model: string): Promise<ModelReports> => {
@@ -152,7 +156,7 @@ export function createRequestUseCases(deps: RequestUseCaseDeps): RequestUseCaseS
     },
     list: (filter, sight) => listRequests(filter, { store, guard, now, sealer }, sight),
     cancel: (requestId, sight) =>
-      cancelRequest(requestId, { store, queues, guard, life, metrics, now }, sight),
+      cancelRequest(requestId, { ...reading, queues, life, metrics, store }, sight),
     models: () => describeModels(describe),
     model: (name) => describeModel(name, describe),
     fleet: async () => ({ workers: [...fleet.workers], at: new Date(now()).toISOString() }),
@@ -207,8 +211,16 @@ function partsOf(deps: RequestUseCaseDeps) {
     rowMeans,
     clock,
     resultTtlS,
+    refuseHopeless: deps.refuseHopeless,
   });
-  const read = (requestId: string, sight: Sight) => getRequest(requestId, { store, guard }, sight);
+  const reading: GetDeps = {
+    store,
+    guard,
+    now: () => clock.now(),
+    expire: (record) =>
+      expireRequest({ requestId: record.requestId, record }, { store, queues, metrics, life }),
+  };
+  const read = (requestId: string, sight: Sight) => getRequest(requestId, reading, sight);
   const waiters = new RequestWaiters({ subscriber, keys, read, metrics, clock, onError });
   const handlers = afterEnd({ store, outbox: webhooks.outbox });
   const aftermath = new Aftermath({ redis, subscriber, store, handlers, onError, clock });
@@ -229,6 +241,7 @@ function partsOf(deps: RequestUseCaseDeps) {
     withdrawals,
     submitter,
     waiters,
+    reading,
     outlook,
     aftermath,
     webhooks,

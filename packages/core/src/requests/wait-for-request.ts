@@ -5,6 +5,7 @@
  */
 import { isTerminal } from '@remuda/schemas';
 import type { Sight } from '../access/caller.js';
+import { RemudaError } from '../errors.js';
 import type { Clock } from '../lifecycle/clock.js';
 import type { Service } from '../lifecycle/service.js';
 import type { Metrics } from '../observability/metrics.js';
@@ -14,6 +15,8 @@ import type { StoredRecord } from '../store/stored-record.js';
 
 /** A message that was lost costs at most this much. */
 const RECHECK_MS = 5_000;
+/** Between two looks at a request whose deadline has passed here, and not yet by Redis. */
+const LEAST_MS = 20;
 
 export interface WaiterOptions {
   /** A connection of role `subscriber`, of this object's own. */
@@ -68,15 +71,27 @@ export class RequestWaiters implements Service {
     const bell = new Bell(clock, signal);
     this.#register(requestId, bell.ring);
     try {
+      let record = await this.#options.read(requestId, sight);
       for (;;) {
-        const record = await this.#options.read(requestId, sight);
         const left = until - clock.now();
         if (isTerminal(record.status) || left <= 0 || signal?.aborted || this.#stopped) return record;
-        await bell.wait(Math.min(left, RECHECK_MS));
+        await bell.wait(Math.min(left, recheckMs(), untilDeadline(record, clock.now())));
+        record = await this.#readAgain(record, sight, until);
       }
     } finally {
       bell.dispose();
       this.#unregister(requestId, bell.ring);
+    }
+  }
+
+  /** A Redis that is slow or away for a moment breaks off no wait that has begun; at its end there has to be an answer. */
+  async #readAgain(before: StoredRecord, sight: Sight, until: number): Promise<StoredRecord> {
+    try {
+      return await this.#options.read(before.requestId, sight);
+    } catch (error) {
+      const away = error instanceof RemudaError && error.code === 'store_unavailable';
+      if (!away || this.#options.clock.now() >= until || this.#stopped) throw error;
+      return before;
     }
   }
 
@@ -102,6 +117,17 @@ export class RequestWaiters implements Service {
   readonly #wakeAll = (): void => {
     for (const wakes of this.#waiting.values()) for (const wake of wakes) wake();
   };
+}
+
+/** Spread, so that a thousand who came together do not all read at once for ever. */
+function recheckMs(): number {
+  return RECHECK_MS * (1 - Math.random() / 5);
+}
+
+/** Until its next deadline: reading it then ends it, where nobody else has. Not sooner than clocks are known. */
+function untilDeadline({ status, deadline, finishDeadline }: StoredRecord, now: number): number {
+  const next = [status === 'queued' ? deadline : 0, finishDeadline].filter((at) => at !== 0);
+  return next.length === 0 ? RECHECK_MS : Math.max(LEAST_MS, Math.min(...next) - now);
 }
 
 /** Rings for one waiter. A ring while nobody listens is kept: the message may come while the record is being read. */

@@ -5,7 +5,7 @@
 import type { BatchUnit } from '../inference/runner-protocol.js';
 import type { Keys } from './keys.js';
 import type { Payload } from './mget-replies.js';
-import type { Claim } from './outcome.js';
+import type { Claim, TimeLimits } from './outcome.js';
 import { callScript, type Redis } from './redis.js';
 
 /** Where inputs are read. PayloadReader is one. */
@@ -27,16 +27,23 @@ export function ordinarySource(redis: Redis): PayloadSource {
 interface ClaimedRequest {
   verdict: string;
   inline: Buffer;
+  limits: TimeLimits | undefined;
+}
+
+/** Who asks, and whether the items have begun to run in this attempt: then the deadline to start is met. */
+export interface Claimant {
+  workerId: string;
+  begun: boolean;
 }
 
 /** Marks the requests as running. */
 export async function claimAndFetch(
   units: readonly BatchUnit[],
-  workerId: string,
+  claimant: Claimant,
   { redis, keys, payloads }: { redis: Redis; keys: Keys; payloads: PayloadSource },
 ): Promise<Claim[]> {
   const [claimed, fetched] = await Promise.allSettled([
-    claimRequests(units, workerId, redis, keys),
+    claimRequests(units, claimant, redis, keys),
     fetchPayloads(units, keys, payloads),
   ]);
   if (claimed.status === 'rejected' || fetched.status === 'rejected') {
@@ -45,10 +52,10 @@ export async function claimAndFetch(
     throw claimed.status === 'rejected' ? claimed.reason : (fetched as PromiseRejectedResult).reason;
   }
   return units.map((unit): Claim => {
-    const { verdict, inline } = claimed.value.get(unit.requestId) as ClaimedRequest;
+    const { verdict, inline, limits } = claimed.value.get(unit.requestId) as ClaimedRequest;
     const payload = unit.inline ? { bytes: inline, memory: undefined } : fetched.value.get(unit);
     if (verdict === 'run' && payload && payload.bytes.length > 0)
-      return { verdict, payload: payload.bytes, memory: payload.memory };
+      return { verdict, payload: payload.bytes, memory: payload.memory, limits };
     payloads.release(payload ?? null);
     return { verdict: verdict === 'run' ? 'payload_missing' : verdict } as Claim;
   });
@@ -56,7 +63,7 @@ export async function claimAndFetch(
 
 async function claimRequests(
   units: readonly BatchUnit[],
-  workerId: string,
+  { workerId, begun }: Claimant,
   redis: Redis,
   keys: Keys,
 ): Promise<Map<string, ClaimedRequest>> {
@@ -67,16 +74,28 @@ async function claimRequests(
       redis,
       'claimRequests',
       members.map((unit) => keys.record(unit.requestId)),
-      [Date.now(), workerId, ...members.flatMap((unit) => [unit.token, unit.nonce])],
+      [workerId, begun ? '1' : '', ...members.flatMap((unit) => [unit.token, unit.nonce])],
       true,
     )) as Buffer[];
+    const at = performance.now();
     members.forEach(({ requestId }, i) => {
       const verdict = (reply[2 * i] as Buffer).toString('latin1');
-      claimed.set(requestId, { verdict, inline: reply[2 * i + 1] as Buffer });
+      claimed.set(requestId, { ...readVerdict(verdict, at), inline: reply[2 * i + 1] as Buffer });
     });
   };
   await Promise.all(keys.byShard(requests, (unit) => unit.requestId).map(claimShard));
   return claimed;
+}
+
+/** What is left of a deadline came from Redis, so that the clock of this host does not matter. @param at by performance.now */
+function readVerdict(text: string, at: number): Pick<ClaimedRequest, 'verdict' | 'limits'> {
+  if (text === 'run') return { verdict: text, limits: undefined };
+  const [verdict, first, finish] = text.split(' ');
+  if (verdict === 'expired') return { verdict: `expired_${first}`, limits: undefined };
+  if (verdict !== 'run') return { verdict: text, limits: undefined };
+  const limit = (left: string | undefined): number =>
+    left === undefined || left === '-' ? Number.POSITIVE_INFINITY : at + Number(left);
+  return { verdict, limits: { startBy: limit(first), finishBy: limit(finish) } };
 }
 
 async function fetchPayloads(

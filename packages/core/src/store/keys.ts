@@ -113,6 +113,11 @@ export class Keys {
     return `${this.#tagged(shard)}:after`;
   }
 
+  /** Sorted set: ids of requests that have a deadline and have not ended, by the deadline that passes next. Scripts build it from tagOf(). */
+  due(shard: number): string {
+    return `${this.#tagged(shard)}:due`;
+  }
+
   /** Channel: something is to be done about the end of a request. The scripts build it from ended(). */
   afterChanged(): string {
     return `${this.ended()}:after`;

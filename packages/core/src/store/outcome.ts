@@ -3,11 +3,27 @@
 import type { ItemError, ItemMetrics, TerminalStatus } from '@remuda/schemas';
 import type { BatchUnit } from '../inference/runner-protocol.js';
 
+/** By when, by performance.now() of this process; Infinity: no such deadline. */
+export interface TimeLimits {
+  /** Its run must have begun. */
+  startBy: number;
+  /** Its request must have ended. */
+  finishBy: number;
+}
+
 /** May this unit be run, and if so on which input bytes? */
 export type Claim =
-  /** memory: the block of a pool under the payload, which whoever took the claim gives back. */
-  | { verdict: 'run'; payload: Uint8Array; memory?: ArrayBuffer }
-  | { verdict: 'already_terminal' | 'fenced' | 'record_missing' | 'expired' | 'payload_missing' };
+  /** memory: the block of a pool under the payload, which whoever took the claim gives back. limits: it has deadlines. */
+  | { verdict: 'run'; payload: Uint8Array; memory?: ArrayBuffer; limits?: TimeLimits }
+  | {
+      verdict:
+        | 'already_terminal'
+        | 'fenced'
+        | 'record_missing'
+        | 'expired_start'
+        | 'expired_finish'
+        | 'payload_missing';
+    };
 
 /** The outcome of one unit as it is written: a frame of outputs, or a frame of no tensors whose extras hold the error. */
 export interface UnitWrite {
@@ -27,9 +43,12 @@ export interface OutcomeExtras {
   model_extra?: Record<string, unknown>;
 }
 
-/** written: stored now, or found stored by this same attempt. */
+/**
+ * written: stored now, or found stored by this same attempt. too_late: the deadline to finish has passed, so the
+ * outcome was thrown away and the request has ended as expired.
+ */
 export interface WriteVerdict {
-  verdict: 'written' | 'already_terminal' | 'fenced' | 'record_missing';
+  verdict: 'written' | 'too_late' | 'already_terminal' | 'fenced' | 'record_missing';
   /** The status of the request where this write ended it. */
   ended: TerminalStatus | null;
 }

@@ -114,9 +114,11 @@ export function closeRedis(redis: Redis): void {
 const SCRIPTS = {
   acceptRequest: ['accept-request-N.lua'],
   withdrawRequest: ['ending.lua', 'withdraw-request-3.lua'],
-  claimRequests: ['claim-requests-N.lua'],
+  claimRequests: ['ending.lua', 'claim-requests-N.lua'],
   writeOutcomes: ['ending.lua', 'letters.lua', 'write-outcomes-N.lua'],
   endRequest: ['ending.lua', 'letters.lua', 'end-request-2.lua'],
+  expireRequest: ['ending.lua', 'letters.lua', 'expire-request-2.lua'],
+  listDue: ['ending.lua', 'list-due-1.lua'],
   dropLetters: ['letters.lua', 'drop-letters-1.lua'],
   trimLetters: ['letters.lua', 'trim-letters-1.lua'],
   countRescue: ['count-rescue-1.lua'],

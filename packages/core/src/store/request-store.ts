@@ -6,6 +6,7 @@
  * Field by field what lies in Redis: scripts/accept-request-N.lua and stored-record.ts. Next: queue/job-queue.ts.
  */
 import type { ItemError, Route, TerminalStatus } from '@remuda/schemas';
+import { finishDeadlineError, startDeadlineError } from '../deadlines/deadline-errors.js';
 import type { BatchUnit } from '../inference/runner-protocol.js';
 import { isShadowId } from '../models/shadow-id.js';
 import { isDeadLetter } from '../retries/error-classes.js';
@@ -21,6 +22,8 @@ export const INLINE_PAYLOAD_BYTES = 8 * 1024;
 const LARGE_OUTCOME_BYTES = 16 * 1024;
 /** A payload whose record was never written goes by itself after this time. */
 const UNOWNED_PAYLOAD_S = 600;
+const START_ERROR = JSON.stringify(startDeadlineError());
+const FINISH_ERROR = JSON.stringify(finishDeadlineError());
 /** Outcomes of a request that is not complete yet are kept at least this long. */
 const UNFINISHED_OUTCOME_S = 7 * 24 * 3600;
 
@@ -92,6 +95,7 @@ export class RequestStore {
         document.inline ? (payloads[0] as Buffer) : '',
         acceptance.finishDeadline,
         acceptance.after ? '1' : '',
+        acceptance.deadline + acceptance.finishDeadline > 0 ? this.keys.due(shard) : '',
       ],
     );
     const verdict = stored.length === 0 ? await answer : (await Promise.all([answer, ...stored]))[0];
@@ -120,9 +124,10 @@ export class RequestStore {
   /** The record of each id, null where there is none. */
   async read(requestIds: readonly string[]): Promise<(StoredRecord | null)[]> {
     if (requestIds.length === 0) return [];
-    const pipeline = this.#redis.pipeline();
-    for (const id of requestIds) pipeline.hmget(this.keys.record(id), ...RECORD_FIELDS);
-    const replies = (await this.#run(pipeline)) as (string | null)[][];
+    // No pipeline object, as in accept(): most calls are for one record, and thousands wait at a time.
+    const replies = await Promise.all(
+      requestIds.map((id) => this.#redis.hmget(this.keys.record(id), ...RECORD_FIELDS)),
+    );
     return requestIds.map((id, i) => readStoredRecord(id, replies[i] ?? []));
   }
 
@@ -153,12 +158,16 @@ export class RequestStore {
   }
 
   /** Asks for every unit whether it may be run, marks its request as running, and fetches its input. */
-  claimAndFetch(units: readonly BatchUnit[], workerId: string): Promise<Claim[]> {
-    return claimAndFetch(units, workerId, {
-      redis: this.#redis,
-      keys: this.keys,
-      payloads: this.#payloads,
-    });
+  claimAndFetch(units: readonly BatchUnit[], workerId: string, begun = false): Promise<Claim[]> {
+    return claimAndFetch(
+      units,
+      { workerId, begun },
+      {
+        redis: this.#redis,
+        keys: this.keys,
+        payloads: this.#payloads,
+      },
+    );
   }
 
   /** Stores outcomes behind the fence; ends requests that are complete and wakes whoever waits for them. */
@@ -180,7 +189,7 @@ export class RequestStore {
         'writeOutcomes',
         [this.keys.open(this.keys.shardOf(first)), ...members.map((w) => this.keys.record(w.unit.requestId))],
         [
-          Date.now(),
+          FINISH_ERROR,
           this.keys.ended(),
           this.keys.tagOf(first),
           this.keys.letterLimits,
@@ -207,7 +216,10 @@ export class RequestStore {
     return writes.map((write) => verdicts.get(write) as WriteVerdict);
   }
 
-  /** Ends a request as a whole: cancelled, expired, or failed for a reason that is no item's. */
+  /**
+   * Ends a request as a whole: cancelled, expired, or failed for a reason that is no item's. One whose deadline to
+   * finish has passed ends as expired all the same, and nothing is said to have changed.
+   */
   async end(
     requestId: string,
     status: TerminalStatus,
@@ -220,7 +232,7 @@ export class RequestStore {
       [this.keys.record(requestId), this.keys.open(this.keys.shardOf(requestId))],
       [
         requestId,
-        Date.now(),
+        FINISH_ERROR,
         this.keys.ended(),
         this.keys.tagOf(requestId),
         status,
@@ -232,8 +244,37 @@ export class RequestStore {
       ],
     )) as string;
     if (reply === 'missing') return { changed: false, status: null };
+    if (reply === 'late') return { changed: false, status: 'expired' };
     if (reply.startsWith('=')) return { changed: false, status: reply.slice(1) };
     return { changed: true, before: reply as 'queued' | 'running' };
+  }
+
+  /** Up to `count` ids of requests one of whose deadlines has passed by the clock of Redis, the earliest first. */
+  async listDue(shard: number, count: number): Promise<string[]> {
+    return (await callScript(this.#redis, 'listDue', [this.keys.due(shard)], [count])) as string[];
+  }
+
+  /**
+   * Ends a request as expired where one of its deadlines has passed by the clock of Redis: the one to start, while no
+   * worker has it; the one to finish, in any state. null: none has, or it had ended.
+   */
+  async expire(requestId: string): Promise<{ before: 'queued' | 'running'; by: 'start' | 'finish' } | null> {
+    const reply = (await callScript(
+      this.#redis,
+      'expireRequest',
+      [this.keys.record(requestId), this.keys.open(this.keys.shardOf(requestId))],
+      [
+        requestId,
+        this.keys.ended(),
+        this.keys.tagOf(requestId),
+        START_ERROR,
+        FINISH_ERROR,
+        this.keys.letterLimits,
+      ],
+    )) as string;
+    const [before, by] = reply.split(' ');
+    if (by !== 'start' && by !== 'finish') return null;
+    return { before: before as 'queued' | 'running', by };
   }
 
   /**

@@ -5,7 +5,17 @@ import { MAX_RESCUES } from '@remuda/core/queue/retry-policy';
 import { Sweeper } from '@remuda/core/requests/sweep-requests';
 import type { StoredRecord } from '@remuda/core/store/stored-record';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { answer, outcome, PARTITION, type Rig, setup, stored, submission, unitOf } from './rig.js';
+import {
+  answer,
+  outcome,
+  PARTITION,
+  passDeadline,
+  type Rig,
+  setup,
+  stored,
+  submission,
+  unitOf,
+} from './rig.js';
 
 let rig: Rig;
 let now: number;
@@ -40,7 +50,7 @@ it('ends a queued request whose deadline has passed, and takes its job away', as
   const { record } = await rig.cases.submit(submission({ metadata: { priority: 5, timeout_ms: 5_000 } }));
   await sweeper.turn();
   expect((await rig.cases.get(record.request_id)).status).toBe('queued');
-  later(6_000);
+  await passDeadline(rig, record.request_id, 'start');
   await sweeper.turn();
   expect(await rig.cases.get(record.request_id)).toMatchObject({
     status: 'expired',
@@ -54,7 +64,7 @@ it('leaves a request with a passed deadline to the worker that runs it', async (
   const { record } = await rig.cases.submit(submission({ metadata: { priority: 5, timeout_ms: 5_000 } }));
   const found = (await stored(rig.store, record.request_id)) as StoredRecord;
   await rig.store.claimAndFetch([unitOf(found)], 'worker');
-  later(6_000);
+  await passDeadline(rig, record.request_id, 'start');
   await sweeper.turn();
   expect((await rig.cases.get(record.request_id)).status).toBe('running');
 });

@@ -1,7 +1,8 @@
 -- Stores the record of a request, unless its id is known.
 -- KEYS: record, open, all, then the payload keys, which were set with a short time to live and become lasting here.
 -- ARGV: id, nonce, fingerprint, now, items, document, result ttl in ms, deadline to start (0: none), inline payload
--- ('': none), deadline to finish (0: none), '1' where something is to be done when it has ended (else '')
+-- ('': none), deadline to finish (0: none), '1' where something is to be done when it has ended (else ''), key of the
+-- deadlines ('': it has none)
 -- Returns 1: accepted. 0: the same request was accepted before. -1: the id belongs to a different request.
 local rec = KEYS[1]
 local f = redis.call('HMGET', rec, 'fp', 'acc')
@@ -20,4 +21,8 @@ if ARGV[9] ~= '' then redis.call('HSET', rec, 'in', ARGV[9]) end
 for i = 4, #KEYS do redis.call('PERSIST', KEYS[i]) end
 redis.call('ZADD', KEYS[2], ARGV[4], ARGV[1])
 redis.call('ZADD', KEYS[3], ARGV[4], ARGV[1])
+if ARGV[12] ~= '' then
+  local start, finish = tonumber(ARGV[8]), tonumber(ARGV[10])
+  redis.call('ZADD', ARGV[12], start ~= 0 and finish ~= 0 and math.min(start, finish) or start + finish, ARGV[1])
+end
 return 1

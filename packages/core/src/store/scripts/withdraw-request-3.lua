@@ -17,4 +17,5 @@ if not TERMINAL[f[4]] then drop_payloads(rec, ARGV[3], ARGV[1], f[2], tonumber(f
 redis.call('DEL', rec)
 redis.call('ZREM', KEYS[2], ARGV[1])
 redis.call('ZREM', KEYS[3], ARGV[1])
+redis.call('ZREM', ARGV[3] .. ':due', ARGV[1])
 return 1
