@@ -48,13 +48,15 @@ export class Injector {
 
   /** Resolves when the disturbance is over. */
   inject(fault: Fault): Promise<void> {
-    const place = this.#placeOf(fault);
-    const turn = (this.#turns.get(place) ?? Promise.resolve()).then(() => this.#carryOut(fault));
+    const places = this.#placesOf(fault);
+    const free = Promise.all(places.map((place) => this.#turns.get(place)));
+    const turn = free.then(() => this.#carryOut(fault));
     // Whoever waits for this one hears of its failure; the next at this place only of its end.
-    this.#turns.set(
-      place,
-      turn.catch(() => {}),
-    );
+    for (const place of places)
+      this.#turns.set(
+        place,
+        turn.catch(() => {}),
+      );
     return turn;
   }
 
@@ -82,11 +84,12 @@ export class Injector {
     for (const until = now() + AIM_MS; now() < until && !isPrey(); ) await sleep(LOOK_EVERY_MS);
   }
 
-  #placeOf(fault: Fault): string {
+  #placesOf(fault: Fault): string[] {
     const { strikes } = FAULT_KINDS[fault.kind];
-    if (strikes === 'worker' || strikes === 'api' || strikes === 'process')
-      return fault.kind === 'upgrade' ? 'upgrade' : struckSlot(fault, this.#options.site).name;
-    return strikes;
+    if (strikes !== 'worker' && strikes !== 'api' && strikes !== 'process') return [strikes];
+    const { name } = struckSlot(fault, this.#options.site);
+    // No API is upgraded before the last worker is.
+    return fault.kind === 'upgrade' ? [name, 'upgrade'] : [name];
   }
 }
 
@@ -94,7 +97,7 @@ function describe(fault: Fault, site: Site): string {
   const { number, kind, variant, locks } = fault;
   const { strikes } = FAULT_KINDS[kind];
   const whom =
-    kind !== 'upgrade' && (strikes === 'worker' || strikes === 'api' || strikes === 'process')
+    strikes === 'worker' || strikes === 'api' || strikes === 'process'
       ? ` ${struckSlot(fault, site).name}`
       : '';
   const how = variant === '' ? '' : ` ${variant}`;

@@ -58,15 +58,10 @@ async function shiftClock(fault: Fault, site: Site): Promise<void> {
   await terminate(fault, site);
 }
 
-/** The next process that still runs the older build; workers before APIs, as docs/guarantees.md asks for. */
-async function upgradeNext(_fault: Fault, { fleet, calm }: Site): Promise<void> {
-  const slot = fleet.processes.find((candidate) => !fleet.isCurrent(candidate));
-  if (slot === undefined) return;
-  await calm.hurting([slot.name], async () => {
-    fleet.upgrade(slot);
-    await slot.terminate();
-    await fleet.restart(slot);
-  });
+/** A process of the older build is replaced; workers come before APIs, as an upgrade should go. */
+async function upgrade(fault: Fault, site: Site): Promise<void> {
+  site.fleet.upgrade(struckSlot(fault, site));
+  await terminate(fault, site);
 }
 
 function signal(pid: number, name: NodeJS.Signals): void {
@@ -88,5 +83,5 @@ export const PROCESS_FAULTS: Partial<Record<FaultName, Strike>> = {
   api_term: terminate,
   api_stop: standStill,
   clock_offset: shiftClock,
-  upgrade: upgradeNext,
+  upgrade,
 };

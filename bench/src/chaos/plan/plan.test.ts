@@ -49,6 +49,9 @@ describe('a plan of faults', () => {
     expect(placesOf(0)).toEqual([]);
     expect(placesOf(5)).toHaveLength(5);
     expect(Math.max(...placesOf(5))).toBeLessThan(QUESTION.faults / 3);
+    const plan = makePlan({ ...QUESTION, upgrades: 5 });
+    const upgraded = plan.filter(({ kind }) => kind === 'upgrade').map(({ target }) => target);
+    expect(upgraded).toEqual([0, 1, 2, 3, 4]);
   });
 
   it('draws from the kinds that are asked for alone', () => {

@@ -47,13 +47,15 @@ export function makePlan(question: PlanQuestion): Fault[] {
   const names = withUpgrades(deal(random, drawn, faults), upgrades);
   const [first, last] = [ids * QUIET_SHARE, ids * (1 - QUIET_SHARE)];
   const step = (last - first) / Math.max(1, faults);
+  let upgraded = 0;
   return names.map((kind, index) => {
     const { strikes, locks = [0, 0], variants = [''], lingers = false } = FAULT_KINDS[kind] as FaultKind;
     return {
       number: index + 1,
       kind,
       at: Math.round(first + step * (index + random.next())),
-      target: random.whole(0, targets(strikes, question) - 1),
+      // One after the other, workers first.
+      target: kind === 'upgrade' ? upgraded++ : random.whole(0, targets(strikes, question) - 1),
       locks: Math.round((locks[0] + random.next() * (locks[1] - locks[0])) * 100) / 100,
       variant: random.pick(variants),
       together: random.chance(TOGETHER_SHARE) || lingers,
