@@ -1,6 +1,6 @@
 /** Carries out the faults of a plan, counts them, and has the recovery from each measured. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { FAULT_KINDS, type FaultName } from '../plan/fault-kinds.js';
+import { FAULT_KINDS, type FaultName, type FaultTarget } from '../plan/fault-kinds.js';
 import type { Fault } from '../plan/plan.js';
 import type { Recoveries } from '../watch/recovery.js';
 import type { Witness } from '../watch/witness.js';
@@ -22,6 +22,7 @@ const STRIKES: Partial<Record<FaultName, Strike>> = {
 /** Longest wait for something to be hit. */
 const AIM_MS = 1_000;
 const LOOK_EVERY_MS = 5;
+const HURTS_WORKER: ReadonlySet<FaultTarget> = new Set(['worker', 'process']);
 
 export interface InjectorOptions {
   site: Site;
@@ -62,6 +63,7 @@ export class Injector {
 
   async #carryOut(fault: Fault): Promise<void> {
     const { site, witness, recoveries, now, say } = this.#options;
+    await this.#untilOthersServe(fault);
     await this.#takeAim(fault);
     const strike = STRIKES[fault.kind] as Strike;
     const { strikes } = FAULT_KINDS[fault.kind];
@@ -73,6 +75,15 @@ export class Injector {
     if (strikes === 'store' || strikes === 'api' || strikes === 'process')
       recoveries.untilFirst(fault.kind, now());
     this.byKind.set(fault.kind, (this.byKind.get(fault.kind) ?? 0) + 1);
+  }
+
+  /** Never the last worker that serves: the recovery would be that of a start, and not of the fleet. */
+  async #untilOthersServe(fault: Fault): Promise<void> {
+    const { site } = this.#options;
+    const struck = struckSlot(fault, site);
+    if (!HURTS_WORKER.has(FAULT_KINDS[fault.kind].strikes) || struck.kind !== 'worker') return;
+    while (!site.fleet.workers.some((worker) => worker !== struck && worker.serving))
+      await sleep(LOOK_EVERY_MS);
   }
 
   /** Until there is something to be hit; not for ever, since the last requests may be through. */
