@@ -10,18 +10,22 @@ interface Sent {
   path: string;
   prefer: string | undefined;
   type: string | undefined;
+  authorization: string | undefined;
+  actor: string | undefined;
   body: string;
 }
 
 type Answers = Record<string, { status?: number; body: unknown }>;
 
 /** @param answers by "METHOD /path" */
-export async function setup(answers: Answers = {}) {
+export async function setup(answers: Answers = {}, env: Record<string, string> = {}) {
   const sent: Sent[] = [];
   const server = createServer(async (request, response) => {
     const { method = '', url: path = '', headers } = request;
     const prefer = headers.prefer as string | undefined;
-    sent.push({ method, path, prefer, type: headers['content-type'], body: await textOf(request) });
+    const { authorization, 'content-type': type } = headers;
+    const actor = headers['remuda-actor'] as string | undefined;
+    sent.push({ method, path, prefer, type, authorization, actor, body: await textOf(request) });
     const { status = 200, body } = answers[`${method} ${path}`] ?? { status: 404, body: 'nothing here' };
     response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
   });
@@ -37,7 +41,7 @@ export async function setup(answers: Answers = {}) {
   const run = (args: string[], stdin = '') =>
     runProgram(args, {
       terminal,
-      config: () => readConfig({ REMUDA_URL: url }, import.meta.dirname),
+      config: () => readConfig({ REMUDA_URL: url, ...env }, import.meta.dirname),
       stdin: (async function* () {
         yield stdin;
       })(),

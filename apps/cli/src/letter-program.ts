@@ -1,8 +1,9 @@
 /** The commands below `remuda dead-letters`: what can be given. */
 import { ERROR_CLASSES } from '@remuda/schemas';
 import { type Command, Option } from 'commander';
+import { withApi } from './api-options.js';
 import type { CommandContext } from './commands/context.js';
-import { apiAddress, wholeNumber } from './commands/option-values.js';
+import { wholeNumber } from './commands/option-values.js';
 
 type Run = (context: CommandContext) => Promise<number>;
 type Choose = (run: Run) => void;
@@ -17,7 +18,7 @@ export function addLetterCommands(program: Command, choose: Choose): void {
     letters.command('list', { isDefault: true }).summary('what was given up, newest first'),
     200,
   ).action((options) => choose(async (context) => (await commands()).listLetters(options, context)));
-  api(letters.command('show').summary('one of them, with each item'))
+  withApi(letters.command('show').summary('one of them, with each item'))
     .argument('<id>', 'id of the request')
     .action((id, options) => choose(async (context) => (await commands()).showLetter(id, options, context)));
   filtered(letters.command('redrive').summary('run them again, as new requests'), MOST)
@@ -36,19 +37,8 @@ export function addLetterCommands(program: Command, choose: Choose): void {
 const commands = () => import('./commands/dead-letters.js');
 
 function filtered(command: Command, most: number): Command {
-  return api(command)
+  return withApi(command)
     .option('--model <model>', 'those of a model')
     .addOption(new Option('--class <class>', 'those of a class of error').choices(ERROR_CLASSES))
     .addOption(new Option('--limit <n>', 'most of them').argParser(wholeNumber(1, most)));
-}
-
-function api(command: Command): Command {
-  return command
-    .addOption(new Option('--json', 'the answer as JSON, for programs'))
-    .addOption(
-      new Option(
-        '--url <address>',
-        'API to talk to (default: REMUDA_URL, else http://127.0.0.1:8080)',
-      ).argParser(apiAddress),
-    );
 }

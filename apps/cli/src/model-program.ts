@@ -1,10 +1,11 @@
 /** The commands below `remuda models` that speak to the admin API: what can be given, and which edit it means. */
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { ModelEdit } from './api/api-client.js';
+import { withApi } from './api-options.js';
 import type { CommandContext } from './commands/context.js';
 import type { EditOptions } from './commands/edit-model.js';
 import * as edits from './commands/model-edits.js';
-import { apiAddress, wholeNumber } from './commands/option-values.js';
+import { wholeNumber } from './commands/option-values.js';
 
 type Run = (context: CommandContext) => Promise<number>;
 type Choose = (run: Run) => void;
@@ -21,7 +22,7 @@ export function addModelCommands(models: Command, choose: Choose): void {
 }
 
 function addStatus(models: Command, choose: Choose): void {
-  api(models.command('status').summary('what is wanted of the models, and how far the fleet is'))
+  withApi(models.command('status').summary('what is wanted of the models, and how far the fleet is'))
     .argument('[name]', 'name of a model')
     .option('--all', 'list models that were taken out too (--json always does)')
     .action((name, options) =>
@@ -29,7 +30,7 @@ function addStatus(models: Command, choose: Choose): void {
         (await import('./commands/model-status.js')).modelStatus(name, options, context),
       ),
     );
-  api(models.command('history').summary('what was done to a model, newest first'))
+  withApi(models.command('history').summary('what was done to a model, newest first'))
     .argument('<name>', 'name of the model')
     .addOption(new Option('--limit <n>', 'most entries').argParser(wholeNumber(1, MOST_HISTORY)).default(20))
     .action((name, options) =>
@@ -104,19 +105,8 @@ function addRegistration(models: Command, choose: Choose): void {
   );
 }
 
-function api(command: Command): Command {
-  return command
-    .addOption(new Option('--json', 'the answer as JSON, for programs'))
-    .addOption(
-      new Option(
-        '--url <address>',
-        'API to talk to (default: REMUDA_URL, else http://127.0.0.1:8080)',
-      ).argParser(apiAddress),
-    );
-}
-
 function edit(command: Command): Command {
-  return api(command)
+  return withApi(command)
     .argument('<name>', 'name of the model')
     .addOption(
       new Option('--wait [seconds]', 'wait until the fleet serves it so')

@@ -3,9 +3,11 @@
  * each start loads only what it needs. Every command returns its exit code; every error becomes one here.
  */
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
+import { addAccessCommands } from './access-program.js';
+import { jsonOption, withApi } from './api-options.js';
 import { CliError } from './cli-error.js';
 import type { CommandContext } from './commands/context.js';
-import { apiAddress, namedValue, pointInTime, wholeNumber } from './commands/option-values.js';
+import { namedValue, pointInTime, wholeNumber } from './commands/option-values.js';
 import type { CliConfig } from './config.js';
 import { EXIT, EXIT_HELP } from './exit-codes.js';
 import { addLetterCommands } from './letter-program.js';
@@ -87,6 +89,7 @@ function buildProgram(choose: (run: Run) => void): Command {
   addTrace(program, choose);
   addModels(program, choose);
   addFleet(program, choose);
+  addAccessCommands(program, choose);
   addLetterCommands(program, choose);
   addWebhookCommands(program, choose);
   addDoctor(program, choose);
@@ -101,11 +104,6 @@ function describeBySummary(command: Command): void {
     command.description(`${summary.charAt(0).toUpperCase()}${summary.slice(1)}.`).summary(summary);
 }
 
-const urlOption = () =>
-  new Option('--url <address>', 'API to talk to (default: REMUDA_URL, else http://127.0.0.1:8080)').argParser(
-    apiAddress,
-  );
-const jsonOption = () => new Option('--json', 'the answer as JSON, for programs');
 const waitOption = () =>
   new Option('--wait <seconds>', 'wait for the end of the request').argParser(wholeNumber(0, MOST_WAIT_S));
 const modelsOption = () =>
@@ -135,46 +133,43 @@ function addUp(program: Command, choose: (run: Run) => void): void {
 }
 
 function addSubmit(program: Command, choose: (run: Run) => void): void {
-  program
-    .command('submit')
-    .summary('send a request')
-    .description('Sends a request to a model, from image files, named inputs, or a JSON file.')
-    .argument('<model>', 'name of the model')
-    .argument('[source]', '"-": the request as JSON on standard input', standardInput)
-    .option('--image <files...>', 'image files; several are the items of one request')
-    .option(
-      '--input <name=value>',
-      'an input: JSON, text, or @FILE (.json, or any file as base64); repeatable',
-      namedValue,
-    )
-    .option('--file <request.json>', 'a whole InferenceRequest; "-" is standard input')
-    .option('--version <version>', 'number or alias of the version (default: as the model is served)')
-    .addOption(waitOption())
-    .option('--webhook <url>', 'address that is told of the end of the request')
-    .addOption(new Option('--priority <n>', '0 goes first, 9 last').argParser(wholeNumber(0, 9)))
-    .addOption(
-      new Option('--timeout-ms <n>', 'expire when it has not begun to run by then').argParser(
-        wholeNumber(1, MOST_WAIT_S * 1_000),
+  withApi(
+    program
+      .command('submit')
+      .summary('send a request')
+      .description('Sends a request to a model, from image files, named inputs, or a JSON file.')
+      .argument('<model>', 'name of the model')
+      .argument('[source]', '"-": the request as JSON on standard input', standardInput)
+      .option('--image <files...>', 'image files; several are the items of one request')
+      .option(
+        '--input <name=value>',
+        'an input: JSON, text, or @FILE (.json, or any file as base64); repeatable',
+        namedValue,
+      )
+      .option('--file <request.json>', 'a whole InferenceRequest; "-" is standard input')
+      .option('--version <version>', 'number or alias of the version (default: as the model is served)')
+      .addOption(waitOption())
+      .option('--webhook <url>', 'address that is told of the end of the request')
+      .addOption(new Option('--priority <n>', '0 goes first, 9 last').argParser(wholeNumber(0, 9)))
+      .addOption(
+        new Option('--timeout-ms <n>', 'expire when it has not begun to run by then').argParser(
+          wholeNumber(1, MOST_WAIT_S * 1_000),
+        ),
+      )
+      .addOption(
+        new Option('--start-by <time>', 'the same as a point in time (RFC 3339)').argParser(pointInTime),
+      )
+      .addOption(
+        new Option('--finish-timeout <ms>', 'expire when it has not ended by then').argParser(
+          wholeNumber(1, MOST_WAIT_S * 1_000),
+        ),
+      )
+      .addOption(
+        new Option('--finish-by <time>', 'the same as a point in time (RFC 3339)').argParser(pointInTime),
       ),
-    )
-    .addOption(
-      new Option('--start-by <time>', 'the same as a point in time (RFC 3339)').argParser(pointInTime),
-    )
-    .addOption(
-      new Option('--finish-timeout <ms>', 'expire when it has not ended by then').argParser(
-        wholeNumber(1, MOST_WAIT_S * 1_000),
-      ),
-    )
-    .addOption(
-      new Option('--finish-by <time>', 'the same as a point in time (RFC 3339)').argParser(pointInTime),
-    )
-    .addOption(jsonOption())
-    .addOption(urlOption())
-    .action((model, source, options) =>
-      choose(async (context) =>
-        (await import('./commands/submit.js')).submit(model, source, options, context),
-      ),
-    );
+  ).action((model, source, options) =>
+    choose(async (context) => (await import('./commands/submit.js')).submit(model, source, options, context)),
+  );
 }
 
 function standardInput(text: string): '-' {
@@ -185,43 +180,40 @@ function standardInput(text: string): '-' {
 }
 
 function addResult(program: Command, choose: (run: Run) => void): void {
-  program
-    .command('result')
-    .summary('show the outcome of a request')
-    .argument('<id>', 'id of the request')
-    .addOption(waitOption())
-    .option('--save <folder>', 'write the outputs to files (.npy, .txt) and the rest to result.json')
-    .addOption(jsonOption())
-    .addOption(urlOption())
-    .action((id, options) =>
-      choose(async (context) => (await import('./commands/result.js')).result(id, options, context)),
-    );
+  withApi(
+    program
+      .command('result')
+      .summary('show the outcome of a request')
+      .argument('<id>', 'id of the request')
+      .addOption(waitOption())
+      .option('--save <folder>', 'write the outputs to files (.npy, .txt) and the rest to result.json'),
+  ).action((id, options) =>
+    choose(async (context) => (await import('./commands/result.js')).result(id, options, context)),
+  );
 }
 
 function addTrace(program: Command, choose: (run: Run) => void): void {
-  program
-    .command('trace')
-    .summary('show why a request went where it went, and where it ran')
-    .argument('<id>', 'id of the request')
-    .addOption(jsonOption())
-    .addOption(urlOption())
-    .action((id, options) =>
-      choose(async (context) => (await import('./commands/trace.js')).trace(id, options, context)),
-    );
+  withApi(
+    program
+      .command('trace')
+      .summary('show why a request went where it went, and where it ran')
+      .argument('<id>', 'id of the request'),
+  ).action((id, options) =>
+    choose(async (context) => (await import('./commands/trace.js')).trace(id, options, context)),
+  );
 }
 
 function addModels(program: Command, choose: (run: Run) => void): void {
-  const models = program
-    .command('models')
-    // Its options stand for its subcommands too, which have them themselves.
-    .enablePositionalOptions()
-    .summary('list the models, show what one takes and gives, say how they are served, try them out')
-    .argument('[name]', 'name of a model')
-    .addOption(jsonOption())
-    .addOption(urlOption())
-    .action((name, options) =>
-      choose(async (context) => (await import('./commands/models.js')).models(name, options, context)),
-    );
+  const models = withApi(
+    program
+      .command('models')
+      // Its options stand for its subcommands too, which have them themselves.
+      .enablePositionalOptions()
+      .summary('list the models, show what one takes and gives, say how they are served, try them out')
+      .argument('[name]', 'name of a model'),
+  ).action((name, options) =>
+    choose(async (context) => (await import('./commands/models.js')).models(name, options, context)),
+  );
   addShow(models, choose);
   addModelCommands(models, choose);
   addModelTools(models, choose);
@@ -229,39 +221,36 @@ function addModels(program: Command, choose: (run: Run) => void): void {
 
 /** A model may have the name of a subcommand. */
 function addShow(models: Command, choose: (run: Run) => void): void {
-  models
-    .command('show')
-    .summary('show what one takes and gives: the same as `remuda models NAME`, whatever the name')
-    .argument('<name>', 'name of the model')
-    .addOption(jsonOption())
-    .addOption(urlOption())
-    .action((name, options) =>
-      choose(async (context) => (await import('./commands/models.js')).models(name, options, context)),
-    );
+  withApi(
+    models
+      .command('show')
+      .summary('show what one takes and gives: the same as `remuda models NAME`, whatever the name')
+      .argument('<name>', 'name of the model'),
+  ).action((name, options) =>
+    choose(async (context) => (await import('./commands/models.js')).models(name, options, context)),
+  );
 }
 
 function addFleet(program: Command, choose: (run: Run) => void): void {
-  program
-    .command('fleet')
-    .summary('list the workers that are alive')
-    .option('--devices', 'the devices of each: memory, utilisation, which provider loads')
-    .addOption(jsonOption())
-    .addOption(urlOption())
-    .action((options) =>
-      choose(async (context) => (await import('./commands/fleet.js')).fleet(options, context)),
-    );
+  withApi(
+    program
+      .command('fleet')
+      .summary('list the workers that are alive')
+      .option('--devices', 'the devices of each: memory, utilisation, which provider loads'),
+  ).action((options) =>
+    choose(async (context) => (await import('./commands/fleet.js')).fleet(options, context)),
+  );
 }
 
 function addDoctor(program: Command, choose: (run: Run) => void): void {
-  program
-    .command('doctor')
-    .summary('look at everything that a fleet on this machine needs')
-    .option('--load', 'also load each model, in a process of its own')
-    .addOption(modelsOption())
-    .addOption(stateOption())
-    .addOption(jsonOption())
-    .addOption(urlOption())
-    .action((options) =>
-      choose(async (context) => (await import('./commands/doctor.js')).doctor(options, context)),
-    );
+  withApi(
+    program
+      .command('doctor')
+      .summary('look at everything that a fleet on this machine needs')
+      .option('--load', 'also load each model, in a process of its own')
+      .addOption(modelsOption())
+      .addOption(stateOption()),
+  ).action((options) =>
+    choose(async (context) => (await import('./commands/doctor.js')).doctor(options, context)),
+  );
 }

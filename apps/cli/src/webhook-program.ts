@@ -1,8 +1,9 @@
 /** The commands below `remuda webhooks`: what can be given. */
 import { WEBHOOK_EVENTS, WEBHOOK_OVERLAP_S } from '@remuda/schemas';
 import { type Command, Option } from 'commander';
+import { withApi } from './api-options.js';
 import type { CommandContext } from './commands/context.js';
-import { apiAddress, wholeNumber } from './commands/option-values.js';
+import { wholeNumber } from './commands/option-values.js';
 
 type Run = (context: CommandContext) => Promise<number>;
 type Choose = (run: Run) => void;
@@ -17,16 +18,16 @@ export function addWebhookCommands(program: Command, choose: Choose): void {
 }
 
 function addLog(webhooks: Command, choose: Choose): void {
-  api(webhooks.command('list').summary('the webhooks of a request, and how the last attempt went'))
+  withApi(webhooks.command('list').summary('the webhooks of a request, and how the last attempt went'))
     .argument('<request>', 'id of the request')
     .action((request, options) =>
       choose(async (context) => (await log()).listWebhooks(request, options, context)),
     );
-  api(webhooks.command('show').summary('one of them: each attempt, and the body that is sent'))
+  withApi(webhooks.command('show').summary('one of them: each attempt, and the body that is sent'))
     .argument('<id>', 'its webhook-id')
     .option('--body', 'the body alone, as it is signed')
     .action((id, options) => choose(async (context) => (await log()).showWebhook(id, options, context)));
-  api(webhooks.command('redeliver').summary('send it once more, now'))
+  withApi(webhooks.command('redeliver').summary('send it once more, now'))
     .argument('<id>', 'its webhook-id')
     .action((id, options) => choose(async (context) => (await log()).redeliverWebhook(id, options, context)));
 }
@@ -51,7 +52,7 @@ function addEndpoints(webhooks: Command, choose: Choose): void {
     .argument('<url>', 'where it is sent by POST')
     .addOption(new Option('--events <events...>', 'which events (default: all)').choices(WEBHOOK_EVENTS))
     .option('--thin', 'the record without the result')
-    .option('--key <id>', 'only requests that came with this API key')
+    .option('--only-key <id>', 'only requests that came with this API key')
     .action((url, options) =>
       choose(async (context) => (await endpoints()).addEndpoint(url, options, context)),
     );
@@ -71,16 +72,5 @@ const log = () => import('./commands/webhooks.js');
 const endpoints = () => import('./commands/webhook-endpoints.js');
 
 function tenant(command: Command): Command {
-  return api(command).option('--tenant <name>', 'whose (default: of the caller)');
-}
-
-function api(command: Command): Command {
-  return command
-    .addOption(new Option('--json', 'the answer as JSON, for programs'))
-    .addOption(
-      new Option(
-        '--url <address>',
-        'API to talk to (default: REMUDA_URL, else http://127.0.0.1:8080)',
-      ).argParser(apiAddress),
-    );
+  return withApi(command).option('--tenant <name>', 'whose (default: of the caller)');
 }

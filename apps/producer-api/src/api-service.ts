@@ -17,12 +17,13 @@ import { Keys } from '@remuda/core/store/keys';
 import { closeRedis, connectRedis, type Redis, waitUntilReady } from '@remuda/core/store/redis';
 import { StoreClock } from '@remuda/core/store/store-clock';
 import type { FastifyInstance } from 'fastify';
+import type { LetsIn } from './caller.js';
 import type { ApiConfig } from './config.js';
 import { Drain } from './drain.js';
 import { keepQueueGauges } from './queue-gauges.js';
 import { createServer } from './server.js';
 import { CertificateWatch, readTlsFiles, type TlsFiles } from './tls.js';
-import { isOpen } from './who-is-let-in.js';
+import { whoIsLetIn } from './who-is-let-in.js';
 
 /** Before the first call: long enough for a Redis that starts beside us, short enough not to look hung. */
 const REDIS_PATIENCE_MS = 3_000;
@@ -50,7 +51,7 @@ export class ApiService implements Service {
   readonly #app: FastifyInstance;
   #certificates: CertificateWatch | undefined;
   /** Nobody is let in before that is settled. */
-  #open = false;
+  #letsIn: LetsIn = 'keys';
   #url: string | undefined;
   #stopping: Promise<void> | undefined;
 
@@ -79,13 +80,14 @@ export class ApiService implements Service {
     });
     keepQueueGauges(metrics, this.#useCases, this.#useCases.queues, this.#useCases.letters, this.#clock);
     this.#maintenance = config.maintenance ? [this.#newSweeper(life, metrics)] : [];
-    const isOpenNow = (): boolean => this.#open;
+    const letsIn = (): LetsIn => this.#letsIn;
     this.#app = createServer({
       useCases: this.#useCases,
       access: this.#access,
-      get open() {
-        return isOpenNow();
+      get letsIn() {
+        return letsIn();
       },
+      host: config.host,
       tls: config.tls && readTlsFiles(config.tls),
       clock: this.#clock,
       admin: this.#useCases.admin,
@@ -102,9 +104,9 @@ export class ApiService implements Service {
     });
   }
 
-  /** For who looks at its routes. */
-  get app(): FastifyInstance {
-    return this.#app;
+  /** What each route says that a caller needs, by "METHOD /path". */
+  get routeScopes(): FastifyInstance['declaredScopes'] {
+    return this.#app.declaredScopes;
   }
 
   /** Writes now when keys were last used, rather than in half a minute. */
@@ -127,10 +129,10 @@ export class ApiService implements Service {
     await this.#access.start();
     await Promise.all(this.#maintenance.map((role) => role.start()));
     const { host, port, auth, tls } = this.#config;
-    this.#open = await isOpen({ host, auth, access: this.#access, logger: this.#logger });
+    this.#letsIn = await whoIsLetIn({ host, auth, access: this.#access, logger: this.#logger });
     this.#url = await this.#app.listen({ host, port });
     if (tls) await this.#watchCertificates(tls);
-    this.#logger.info({ url: this.#url, asks_for_keys: !this.#open }, 'API listens');
+    this.#logger.info({ url: this.#url, lets_in: this.#letsIn }, 'API listens');
   }
 
   stop(): Promise<void> {

@@ -3,12 +3,17 @@
  * it may. Each route says in its config which scope it needs; one that says nothing needs `admin`, so that forgetting it
  * opens nothing. A key that was seen before costs no question to Redis, unless it has a rate.
  */
+import type { IncomingHttpHeaders } from 'node:http';
 import type { Access } from '@remuda/core/access/access';
 import type { RateVerdict } from '@remuda/core/access/call-rate';
 import { type Caller, OPEN_CALLER } from '@remuda/core/access/caller';
 import { RemudaError } from '@remuda/core/errors';
 import { DEFAULT_TENANT, type Scope } from '@remuda/schemas';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { foreignSign } from './local-calls.js';
+
+/** Who is let in without a key: nobody, calls of this machine, everybody. */
+export type LetsIn = 'keys' | 'local' | 'everybody';
 
 /** What a route needs of who calls it; public: nothing. */
 export type Need = Scope | 'public';
@@ -29,8 +34,10 @@ declare module 'fastify' {
 
 export interface CallerOptions {
   access: Pick<Access, 'authenticate' | 'used' | 'countCall'>;
-  /** Calls without a key are taken too, and may do everything. */
-  open: boolean;
+  /** Whether calls without a key are taken too, which may do everything. */
+  readonly letsIn: LetsIn;
+  /** The name or address that it was told to listen on. */
+  host: string;
 }
 
 /** Of what is public. */
@@ -52,7 +59,7 @@ export function registerCaller(app: FastifyInstance, options: CallerOptions): vo
     if (need === 'public') return done();
     let caller: Caller | Promise<Caller>;
     try {
-      caller = callerOf(request.headers.authorization, options);
+      caller = callerOf(request.headers, options);
     } catch (error) {
       return done(error as Error);
     }
@@ -68,9 +75,18 @@ const BEARER = /^bearer +(\S+) *$/i;
 const OURS = /^bearer +rmd_/i;
 
 /** @throws RemudaError unauthorized */
-function callerOf(header: string | undefined, { access, open }: CallerOptions): Caller | Promise<Caller> {
+function callerOf(
+  headers: IncomingHttpHeaders,
+  { access, letsIn, host }: CallerOptions,
+): Caller | Promise<Caller> {
+  const { authorization: header } = headers;
   // What an open server is told that is no key of ours is meant for somebody before it.
-  if (open && (header === undefined || !OURS.test(header))) return OPEN_CALLER;
+  if (letsIn !== 'keys' && (header === undefined || !OURS.test(header))) {
+    const foreign = letsIn === 'local' ? foreignSign(headers, host) : undefined;
+    if (foreign === undefined) return OPEN_CALLER;
+    const message = `without an API key this server takes calls that are made to it on this machine, not "${foreign}": send a key, or set REMUDA_API_AUTH=open`;
+    throw new RemudaError('unauthorized', message);
+  }
   if (header === undefined) {
     throw new RemudaError('unauthorized', 'this needs an API key: send "Authorization: Bearer rmd_…"');
   }

@@ -14,6 +14,7 @@ import type { AllowedAddresses } from '@remuda/core/webhooks/address-rules';
 import type { WebhookUseCases } from '@remuda/core/webhooks/webhook-use-cases';
 import type { FastifyBaseLogger, FastifyInstance, RawServerDefault } from 'fastify';
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
+import type { LetsIn } from './caller.js';
 import type { Drain } from './drain.js';
 import type { TlsFiles } from './tls.js';
 
@@ -31,8 +32,10 @@ export type SeenUseCases = Omit<RequestUseCases, 'get' | 'waitFor' | 'result' | 
 export interface ServerDeps {
   useCases: SeenUseCases;
   access: Access;
-  /** Calls without an API key are taken, and may do everything. */
-  readonly open: boolean;
+  /** Whose calls without an API key are taken; those may do everything. */
+  readonly letsIn: LetsIn;
+  /** The name or address that it was told to listen on. */
+  host: string;
   /** Certificate and key, PEM; null: plain HTTP. */
   tls: TlsFiles | null;
   clock: Clock;

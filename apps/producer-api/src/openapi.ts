@@ -29,6 +29,17 @@ export function registerOpenapi(app: FastifyInstance): void {
     openapi: {
       openapi: '3.1.0',
       info: { title: 'Remuda', description: DESCRIPTION, version: '0.1.0', license: { name: 'Apache-2.0' } },
+      components: {
+        securitySchemes: {
+          key: {
+            type: 'http',
+            scheme: 'bearer',
+            description: 'An API key. A call may be answered with 401, 403 or 429.',
+          },
+        },
+      },
+      // The empty one: a server may let everybody in.
+      security: [{ key: [] }, {}],
       tags: [
         { name: 'requests', description: 'Send, watch, fetch and cancel.' },
         { name: 'models', description: 'What can be run.' },
@@ -55,7 +66,7 @@ export function openapiRoute(app: FastifyInstance): void {
 
 const transform: SwaggerTransform = (document) => {
   const { schema, url } = jsonSchemaTransform(document as Parameters<typeof jsonSchemaTransform>[0]);
-  const { bodies, headers } = document.route.config ?? {};
+  const { bodies, headers, scope } = document.route.config ?? {};
   const toJson = (part: 'body' | 'headers', zod: z.ZodType): unknown => {
     const only = { ...document, schema: { [part]: zod } };
     return (
@@ -73,6 +84,7 @@ const transform: SwaggerTransform = (document) => {
       ...(schema as Record<string, unknown>),
       ...(content && { body: { content } }),
       ...(headers && { headers: toJson('headers', headers) }),
+      ...(scope === 'public' ? { security: [] } : {}),
     },
   };
 };

@@ -7,6 +7,7 @@ import { BlockList, isIP } from 'node:net';
 import type { Access } from '@remuda/core/access/access';
 import { RemudaError } from '@remuda/core/errors';
 import type { Logger } from '@remuda/core/observability/logger';
+import type { LetsIn } from './caller.js';
 import type { ApiConfig } from './config.js';
 
 export interface LetInOptions {
@@ -19,12 +20,12 @@ export interface LetInOptions {
 const HOW = 'make one with `remuda keys create --redis --name NAME`, which needs REDIS_URL of this fleet';
 
 /** @throws Error where the address is reached from outside, keys are asked for and there is none */
-export async function isOpen({ host, auth, access, logger }: LetInOptions): Promise<boolean> {
+export async function whoIsLetIn({ host, auth, access, logger }: LetInOptions): Promise<LetsIn> {
   const loopback = await isLoopback(host);
   if (auth === 'open') {
     if (!loopback)
       logger.warn({ host }, 'everybody who reaches this API may do everything: REMUDA_API_AUTH=open');
-    return true;
+    return 'everybody';
   }
   const keyExists = await anyKey(access, logger);
   if (auth === 'auto' && loopback) {
@@ -33,9 +34,9 @@ export async function isOpen({ host, auth, access, logger }: LetInOptions): Prom
         { host },
         'there are API keys, but on a loopback address none is asked for: set REMUDA_API_AUTH=keys',
       );
-    return true;
+    return 'local';
   }
-  if (keyExists !== false) return false;
+  if (keyExists !== false) return 'keys';
   if (!loopback) {
     throw new Error(
       `the API was to listen on ${host}, which other machines reach, and there is no API key that could be used: ${HOW}; ` +
@@ -43,7 +44,7 @@ export async function isOpen({ host, auth, access, logger }: LetInOptions): Prom
     );
   }
   logger.warn({ host }, `every call is refused until there is an API key: ${HOW}`);
-  return false;
+  return 'keys';
 }
 
 /** undefined: Redis cannot be asked. Then the server starts, and lets nobody in until it can. */

@@ -99,6 +99,7 @@ describe('one third-party package, one home', () => {
     undici: /^packages\/core\/src\/webhooks\/send-webhook\.ts$/,
     'ipaddr.js': /^packages\/core\/src\/webhooks\/address-rules\.ts$/,
     yaml: /^packages\/core\/src\/repository\//,
+    helmet: /^apps\/producer-api\/src\/secure-headers\.ts$/,
     fastify: /^apps\/producer-api\/src\//,
     commander: /^apps\/cli\/src\//,
   };

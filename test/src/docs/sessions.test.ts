@@ -35,7 +35,8 @@ beforeAll(async () => {
   for (const name of EXAMPLES)
     cpSync(join(root, 'test/examples/models', name), join(models, name), { recursive: true });
   path = `${commandFolder(folder)}:${process.env.PATH}`;
-  fleet = await Fleet.start({ models, env: { REMUDA_WORKER_INSTANCES: '1' } });
+  const env = { REMUDA_WORKER_INSTANCES: '1', REMUDA_WEBHOOK_ALLOW: '127.0.0.1' };
+  fleet = await Fleet.start({ models, env });
   await untilSeen([...BUNDLED, ...EXAMPLES].length);
 });
 afterAll(async () => {

@@ -58,11 +58,22 @@ export class UnreachableError extends CliError {
   }
 }
 
-/** One edit of the desired state. */
-export interface ModelEdit {
-  method: 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+export interface AdminCall {
+  method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   path: string;
   body?: unknown;
+}
+
+/** One edit of the desired state. */
+export interface ModelEdit extends AdminCall {
+  method: 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+}
+
+export interface ApiClientOptions {
+  /** The API key that is sent with each call; undefined: none. */
+  key: string | undefined;
+  /** Ends every call that is under way. */
+  stop?: AbortSignal;
 }
 
 export function adminPath(model: string): string {
@@ -74,11 +85,37 @@ const ANSWER_TIMEOUT_MS = 30_000;
 const ModelList = z.strictObject({ models: z.array(ModelSummary) });
 
 export class ApiClient {
-  /** @param stop ends every call that is under way */
+  readonly #key: string | undefined;
+  /** Ends every call that is under way. */
+  readonly stop?: AbortSignal | undefined;
+
   constructor(
     readonly url: string,
-    readonly stop?: AbortSignal,
-  ) {}
+    { key, stop }: ApiClientOptions,
+  ) {
+    // What cannot be sent is told here: the error of fetch would show it.
+    if (key !== undefined && !/^[\x21-\x7e]+$/.test(key)) {
+      throw new CliError('The API key holds characters that no key has (REMUDA_API_KEY, --key).', EXIT.usage);
+    }
+    this.#key = key;
+    this.stop = stop;
+  }
+
+  /** One call of the admin API, and its answer. @param actor who makes it, for the logs */
+  async admin<Schema extends z.ZodType>(
+    { method, path, body }: AdminCall,
+    schema: Schema,
+    actor?: string,
+  ): Promise<z.output<Schema>> {
+    const answer = await this.#call(method, path, {
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      headers: {
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...(actor === undefined ? {} : { 'remuda-actor': actor }),
+      },
+    });
+    return this.#parse(schema, answer);
+  }
 
   /** Sends a request; the result when it ended within `waitSeconds`, else its record. */
   async submit(
@@ -139,13 +176,8 @@ export class ApiClient {
   }
 
   /** @param actor who makes it, for the history */
-  async editModel({ method, path, body }: ModelEdit, actor: string): Promise<ModelEdited> {
-    const type = body === undefined ? undefined : { 'content-type': 'application/json' };
-    const answer = await this.#call(method, path, {
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-      headers: { ...type, 'remuda-actor': actor },
-    });
-    return this.#parse(ModelEdited, answer);
+  editModel(edit: ModelEdit, actor: string): Promise<ModelEdited> {
+    return this.admin(edit, ModelEdited, actor);
   }
 
   /** Any other call: its answer by its schema. @param body sent as JSON */
@@ -185,7 +217,12 @@ export class ApiClient {
     try {
       const timeout = AbortSignal.timeout(timeoutMs);
       const signal = this.stop ? AbortSignal.any([this.stop, timeout]) : timeout;
-      const response = await fetch(`${this.url}${path}`, { method, body, headers, signal });
+      const response = await fetch(`${this.url}${path}`, {
+        method,
+        body,
+        headers: this.#key === undefined ? headers : { ...headers, authorization: `Bearer ${this.#key}` },
+        signal,
+      });
       return { status: response.status, body: bodyOf(await response.text()) };
     } catch (error) {
       throw new UnreachableError(this.url, error);

@@ -13,6 +13,7 @@ export function problemText(problem: Problem): string {
     ...(suggestions.length > 0 && !sentence.includes('did you mean')
       ? [`  did you mean ${suggestions.join(' or ')}?`]
       : []),
+    ...(code === 'unauthorized' ? ['  give a key with REMUDA_API_KEY, or --key @FILE'] : []),
     ...(retryable ? ['  the same call may succeed later'] : []),
     ...(trace_id ? [`  trace ${trace_id}`] : []),
   ].join('\n');

@@ -6,14 +6,13 @@ import {
   DiscardAnswer,
   RedriveAnswer,
 } from '@remuda/schemas';
-import { ApiClient } from '../api/api-client.js';
 import { itemErrorText } from '../api/problem-text.js';
 import { usageError } from '../cli-error.js';
 import { EXIT } from '../exit-codes.js';
 import { plural } from '../terminal/figures.js';
 import { type Column, tableLines } from '../terminal/table.js';
 import type { Terminal } from '../terminal/terminal.js';
-import { type ApiOptions, type CommandContext, printJson } from './context.js';
+import { type ApiOptions, apiOf, type CommandContext, printJson } from './context.js';
 
 const PATH = '/v1/dead-letters';
 
@@ -31,7 +30,7 @@ export async function listLetters(
   for (const name of ['model', 'class', 'limit'] as const) {
     if (options[name] !== undefined) query.set(name, String(options[name]));
   }
-  const page = await client(options, config).ask(DeadLetterPage, 'GET', `${PATH}?${query}`);
+  const page = await apiOf(options, config).ask(DeadLetterPage, 'GET', `${PATH}?${query}`);
   if (options.json) printJson(terminal, page);
   else for (const line of letterLines(page, terminal)) terminal.out(line);
   return EXIT.ok;
@@ -73,7 +72,7 @@ export async function showLetter(
   options: ApiOptions,
   { terminal, config }: CommandContext,
 ): Promise<number> {
-  const letter = await client(options, config).ask(
+  const letter = await apiOf(options, config).ask(
     DeadLetterSchema,
     'GET',
     `${PATH}/${encodeURIComponent(id)}`,
@@ -112,7 +111,7 @@ export async function redriveLetters(
 ): Promise<number> {
   const { version } = options;
   const body = { choose: chosen(ids, options), ...(version === undefined ? {} : { version }) };
-  const answer = await client(options, config).ask(RedriveAnswer, 'POST', `${PATH}:redrive`, body);
+  const answer = await apiOf(options, config).ask(RedriveAnswer, 'POST', `${PATH}:redrive`, body);
   if (options.json) printJson(terminal, answer);
   else {
     for (const { request_id, redriven_as } of answer.redriven)
@@ -129,7 +128,7 @@ export async function discardLetters(
   options: LetterChoice,
   { terminal, config }: CommandContext,
 ): Promise<number> {
-  const answer = await client(options, config).ask(
+  const answer = await apiOf(options, config).ask(
     DiscardAnswer,
     'POST',
     `${PATH}:discard`,
@@ -152,8 +151,4 @@ function chosen(
     ...(errorClass === undefined ? {} : { class: errorClass }),
     ...(limit === undefined ? {} : { limit }),
   };
-}
-
-function client({ url }: ApiOptions, config: { url: string }): ApiClient {
-  return new ApiClient(url ?? config.url);
 }

@@ -31,7 +31,7 @@ export async function doctor(options: DoctorOptions, { terminal, config }: Comma
     checkNative(),
     checkDevices(),
     checkRepository(models, { load: options.load === true }),
-    checkApi(options.url ?? config.url),
+    checkApi(options.url ?? config.url, options.key ?? config.apiKey),
   ]);
   const findings = groups.flat();
   if (options.json) printJson(terminal, { ok: !findings.some(isFail), findings });

@@ -2,14 +2,14 @@
  * `remuda models load|unload|alias|…`: one edit of what is wanted of a model, then, with --wait, the way of the fleet
  * there. Which edit a command line means is said by model-edits.ts; the table after it is that of `models status`.
  */
-import { userInfo } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { AdminModel, ModelEdited } from '@remuda/schemas';
-import { ApiClient, type ModelEdit } from '../api/api-client.js';
+import type { ApiClient, ModelEdit } from '../api/api-client.js';
 import { EXIT } from '../exit-codes.js';
 import { withProgress } from '../terminal/progress.js';
 import type { Terminal } from '../terminal/terminal.js';
-import { type ApiOptions, type CommandContext, printJson } from './context.js';
+import { actor } from './actor.js';
+import { type ApiOptions, apiOf, type CommandContext, printJson } from './context.js';
 import { statusLines } from './model-status.js';
 
 export interface EditOptions extends ApiOptions {
@@ -26,7 +26,7 @@ export async function editModel(
   options: EditOptions,
   { terminal, config }: CommandContext,
 ): Promise<number> {
-  const api = new ApiClient(options.url ?? config.url);
+  const api = apiOf(options, config);
   const edited = await api.editModel(edit, actor());
   for (const notice of edited.notices) terminal.note(terminal.noteColours.yellow(notice));
   if (options.wait === undefined) return show(edited, options, terminal);
@@ -66,14 +66,4 @@ async function converged(
       await sleep(ASK_EVERY_MS);
     }
   });
-}
-
-/** For the history: who is at this terminal. */
-function actor(): string {
-  try {
-    return userInfo().username.replace(/[^\x21-\x7e]/g, '?') || 'cli';
-  } catch {
-    // A process whose user has no name, as in many containers.
-    return 'cli';
-  }
 }

@@ -1,11 +1,10 @@
 /** `remuda fleet`: the workers that are alive, as their heartbeats say. */
 import type { Fleet, WorkerHeartbeat } from '@remuda/schemas';
-import { ApiClient } from '../api/api-client.js';
 import { EXIT } from '../exit-codes.js';
 import { megabytes } from '../terminal/figures.js';
 import { type Cell, type Column, tableLines } from '../terminal/table.js';
 import type { Colours, Terminal } from '../terminal/terminal.js';
-import { type ApiOptions, type CommandContext, printJson } from './context.js';
+import { type ApiOptions, apiOf, type CommandContext, printJson } from './context.js';
 import { deviceLines } from './device-lines.js';
 
 export interface FleetOptions extends ApiOptions {
@@ -13,7 +12,7 @@ export interface FleetOptions extends ApiOptions {
 }
 
 export async function fleet(options: FleetOptions, { terminal, config }: CommandContext): Promise<number> {
-  const answer = await new ApiClient(options.url ?? config.url).fleet();
+  const answer = await apiOf(options, config).fleet();
   if (options.json) printJson(terminal, answer);
   else for (const line of linesOf(answer, options, terminal)) terminal.out(line);
   return EXIT.ok;

@@ -1,11 +1,11 @@
 /** `remuda models status`: what is wanted of the models, and how far the fleet is; `history`: who has done what. */
 import type { AdminModel, AdminModelSummary, AdminVersion, ModelEvent } from '@remuda/schemas';
-import { ApiClient } from '../api/api-client.js';
+import type { ApiClient } from '../api/api-client.js';
 import { EXIT } from '../exit-codes.js';
 import { megabytes, plural } from '../terminal/figures.js';
 import { type Cell, type Column, tableLines } from '../terminal/table.js';
 import type { Colours, Terminal } from '../terminal/terminal.js';
-import { type ApiOptions, type CommandContext, printJson } from './context.js';
+import { type ApiOptions, apiOf, type CommandContext, printJson } from './context.js';
 import { eventText } from './event-text.js';
 import { distinctProblems } from './model-problems.js';
 import { EVENTS_LOOKED_AT, rollbackLines } from './rollback-lines.js';
@@ -21,7 +21,7 @@ export async function modelStatus(
   options: StatusOptions,
   { terminal, config }: CommandContext,
 ): Promise<number> {
-  const api = new ApiClient(options.url ?? config.url);
+  const api = apiOf(options, config);
   const answer = name === undefined ? await api.adminModels() : await api.adminModel(name);
   if (options.json) printJson(terminal, answer);
   else {
@@ -47,7 +47,7 @@ export async function modelHistory(
   options: HistoryOptions,
   { terminal, config }: CommandContext,
 ): Promise<number> {
-  const events = await new ApiClient(options.url ?? config.url).history(name, options.limit);
+  const events = await apiOf(options, config).history(name, options.limit);
   if (options.json) printJson(terminal, events);
   else for (const line of historyLines(events, terminal)) terminal.out(line);
   return EXIT.ok;

@@ -1,11 +1,10 @@
 /** `remuda models`: what the fleet serves; with a name what that model takes and gives. */
 import type { ModelDetail, ModelSummary, SignatureTensor } from '@remuda/schemas';
-import { ApiClient } from '../api/api-client.js';
 import { EXIT } from '../exit-codes.js';
 import { plural } from '../terminal/figures.js';
 import { type Column, tableLines } from '../terminal/table.js';
 import type { Terminal } from '../terminal/terminal.js';
-import { type ApiOptions, type CommandContext, printJson } from './context.js';
+import { type ApiOptions, apiOf, type CommandContext, printJson } from './context.js';
 import { distinctProblems } from './model-problems.js';
 
 export async function models(
@@ -13,7 +12,7 @@ export async function models(
   options: ApiOptions,
   { terminal, config }: CommandContext,
 ): Promise<number> {
-  const api = new ApiClient(options.url ?? config.url);
+  const api = apiOf(options, config);
   const answer = name ? await api.model(name) : await api.models();
   if (options.json) printJson(terminal, answer);
   else {

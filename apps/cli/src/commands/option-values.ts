@@ -35,3 +35,28 @@ export interface NamedValue {
   name: string;
   value: string;
 }
+
+export function positiveNumber(text: string): number {
+  const value = Number(text);
+  if (text.trim() !== '' && Number.isFinite(value) && value > 0) return value;
+  throw new InvalidArgumentError('Expected a number above 0.');
+}
+
+const UNIT_S = { s: 1, m: 60, h: 3_600, d: 86_400 } as const;
+
+/** 90, 10m, 12h, 1d as seconds. */
+export function secondsOf(text: string): number {
+  const [, digits, unit = 's'] = /^(\d{1,9})([smhd])?$/.exec(text) ?? [];
+  if (digits !== undefined) return Number(digits) * UNIT_S[unit as keyof typeof UNIT_S];
+  throw new InvalidArgumentError('Expected a time such as 90s, 10m, 12h or 7d.');
+}
+
+/** A point in time, or a length from now on, as ISO 8601. */
+export function momentOf(text: string): string {
+  if (/^\d{1,9}[smhd]$/.test(text)) return new Date(Date.now() + secondsOf(text) * 1_000).toISOString();
+  if (/^\d{4}-\d\d-\d\d(T.*)?$/.test(text) && !Number.isNaN(Date.parse(text)))
+    return new Date(text).toISOString();
+  throw new InvalidArgumentError(
+    'Expected a time such as 2030-01-31T00:00:00Z, or 90d for 90 days from now.',
+  );
+}

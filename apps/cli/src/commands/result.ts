@@ -1,12 +1,12 @@
 /** `remuda result`: the outcome of a request, item by item; with --save its outputs as files. */
 import type { InferenceResult } from '@remuda/schemas';
-import { ApiClient, isResult } from '../api/api-client.js';
+import { isResult } from '../api/api-client.js';
 import { itemErrorText } from '../api/problem-text.js';
 import { EXIT } from '../exit-codes.js';
 import { milliseconds } from '../terminal/figures.js';
 import { type Cell, type Column, tableLines } from '../terminal/table.js';
 import type { Terminal } from '../terminal/terminal.js';
-import { type ApiOptions, type CommandContext, printJson } from './context.js';
+import { type ApiOptions, apiOf, type CommandContext, printJson } from './context.js';
 import { extraLines } from './extra-text.js';
 import { type Outcome, outcomesOf } from './outcomes.js';
 import { recordLines } from './record-text.js';
@@ -23,7 +23,7 @@ export async function result(
   options: ResultOptions,
   { terminal, config }: CommandContext,
 ): Promise<number> {
-  const api = new ApiClient(options.url ?? config.url);
+  const api = apiOf(options, config);
   if (options.wait) await api.record(id, options.wait);
   const answer = await api.result(id);
   if (isResult(answer)) {

@@ -1,8 +1,7 @@
 /** `remuda models split` without --stable: compares with what requests get now, and says what that is. */
 import type { AdminModel } from '@remuda/schemas';
-import { ApiClient } from '../api/api-client.js';
 import { usageError } from '../cli-error.js';
-import type { CommandContext } from './context.js';
+import { apiOf, type CommandContext } from './context.js';
 import { type EditOptions, editModel } from './edit-model.js';
 import { type SplitOptions, sharesOf, splitEdit } from './model-edits.js';
 
@@ -16,7 +15,7 @@ export async function splitModel(
   if (options.end || options.stable !== undefined || shares.length === 0)
     return editModel(model, splitEdit(model, shares, options), options, context);
   const weights = sharesOf(shares);
-  const described = await new ApiClient(options.url ?? config.url).adminModel(model);
+  const described = await apiOf(options, config).adminModel(model);
   const { ref, why } = stableOf(described, weights);
   const edit = splitEdit(model, shares, { ...options, stable: ref });
   terminal.note(`compared with ${why}; --stable names another`);

@@ -1,7 +1,7 @@
 /** `remuda submit`: sends a request and shows its record, or with --wait its result. */
-import { ApiClient, isResult } from '../api/api-client.js';
+import { type ApiClient, isResult } from '../api/api-client.js';
 import { EXIT } from '../exit-codes.js';
-import { type ApiOptions, type CommandContext, printJson } from './context.js';
+import { type ApiOptions, apiOf, type CommandContext, printJson } from './context.js';
 import type { NamedValue } from './option-values.js';
 import { recordLines } from './record-text.js';
 import { requestBody } from './request-body.js';
@@ -30,7 +30,7 @@ export async function submit(
   options: SubmitOptions,
   { terminal, config, stdin }: CommandContext,
 ): Promise<number> {
-  const api = new ApiClient(options.url ?? config.url);
+  const api = apiOf(options, config);
   const sources = { ...options, images: options.image, inputs: options.input, file: source ?? options.file };
   const body = await requestBody(sources, {
     cwd: config.cwd,

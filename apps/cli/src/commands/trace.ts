@@ -1,12 +1,12 @@
 /** `remuda trace`: why a request went where it went, the times of its life, and where it ran. */
 import type { InferenceResult, RequestRecord, RouteCandidate } from '@remuda/schemas';
-import { ApiClient, isResult } from '../api/api-client.js';
+import { isResult } from '../api/api-client.js';
 import { itemErrorText } from '../api/problem-text.js';
 import { EXIT } from '../exit-codes.js';
 import { milliseconds, plural } from '../terminal/figures.js';
 import { type Cell, type Column, tableLines } from '../terminal/table.js';
 import type { Terminal } from '../terminal/terminal.js';
-import { type ApiOptions, type CommandContext, printJson } from './context.js';
+import { type ApiOptions, apiOf, type CommandContext, printJson } from './context.js';
 import { outcomesOf } from './outcomes.js';
 
 export async function trace(
@@ -14,7 +14,7 @@ export async function trace(
   options: ApiOptions,
   { terminal, config }: CommandContext,
 ): Promise<number> {
-  const api = new ApiClient(options.url ?? config.url);
+  const api = apiOf(options, config);
   const record = await api.record(id);
   const answer = record.finished_at === null ? null : await api.result(id);
   const result = answer && isResult(answer) ? answer : null;

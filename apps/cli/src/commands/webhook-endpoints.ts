@@ -7,12 +7,11 @@ import {
   WebhookSigningSecret,
 } from '@remuda/schemas';
 import * as z from 'zod';
-import { ApiClient } from '../api/api-client.js';
 import { usageError } from '../cli-error.js';
 import { EXIT } from '../exit-codes.js';
 import { type Column, tableLines } from '../terminal/table.js';
 import type { Terminal } from '../terminal/terminal.js';
-import { type ApiOptions, type CommandContext, printJson } from './context.js';
+import { type ApiOptions, apiOf, type CommandContext, printJson } from './context.js';
 
 const ENDPOINTS = '/v1/webhooks/endpoints';
 const SECRET = '/v1/webhooks/secret';
@@ -25,7 +24,7 @@ export async function listEndpoints(
   options: TenantOptions,
   { terminal, config }: CommandContext,
 ): Promise<number> {
-  const api = new ApiClient(options.url ?? config.url);
+  const api = apiOf(options, config);
   const answer = await api.ask(WebhookEndpointList, 'GET', ofTenant(ENDPOINTS, options));
   if (options.json) printJson(terminal, answer);
   else for (const line of endpointLines(answer.endpoints, terminal)) terminal.out(line);
@@ -59,7 +58,7 @@ function endpointLines(endpoints: readonly WebhookEndpoint[], { colours, width }
 export interface AddOptions extends TenantOptions {
   events?: WebhookEvent[];
   thin?: boolean;
-  key?: string;
+  onlyKey?: string;
 }
 
 export async function addEndpoint(
@@ -67,9 +66,9 @@ export async function addEndpoint(
   options: AddOptions,
   { terminal, config }: CommandContext,
 ): Promise<number> {
-  const { events, thin, key } = options;
-  const spec: WebhookEndpointSpec = { url, events, payload: thin ? 'thin' : undefined, key_id: key };
-  const api = new ApiClient(options.url ?? config.url);
+  const { events, thin, onlyKey } = options;
+  const spec: WebhookEndpointSpec = { url, events, payload: thin ? 'thin' : undefined, key_id: onlyKey };
+  const api = apiOf(options, config);
   const endpoint = await api.ask(WebhookEndpoint, 'POST', ofTenant(ENDPOINTS, options), spec);
   if (options.json) printJson(terminal, endpoint);
   else terminal.out(`${endpoint.id}: ${endpoint.url} is told of every request from now on`);
@@ -81,7 +80,7 @@ export async function enableEndpoint(
   options: TenantOptions,
   { terminal, config }: CommandContext,
 ): Promise<number> {
-  const api = new ApiClient(options.url ?? config.url);
+  const api = apiOf(options, config);
   const path = ofTenant(`${ENDPOINTS}/${encodeURIComponent(id)}:enable`, options);
   const endpoint = await api.ask(WebhookEndpoint, 'POST', path);
   if (options.json) printJson(terminal, endpoint);
@@ -94,7 +93,7 @@ export async function removeEndpoint(
   options: TenantOptions,
   { terminal, config }: CommandContext,
 ): Promise<number> {
-  const api = new ApiClient(options.url ?? config.url);
+  const api = apiOf(options, config);
   await api.ask(z.unknown(), 'DELETE', ofTenant(`${ENDPOINTS}/${encodeURIComponent(id)}`, options));
   if (options.json) printJson(terminal, { id, removed: true });
   else terminal.out(`${id} is deleted; what was pending for it is given up`);
@@ -112,7 +111,7 @@ export async function webhookSecret(
 ): Promise<number> {
   const { rotate, overlap } = options;
   if (overlap !== undefined && !rotate) throw usageError('--overlap says how to rotate: give --rotate too.');
-  const api = new ApiClient(options.url ?? config.url);
+  const api = apiOf(options, config);
   const secret = rotate
     ? await api.ask(
         WebhookSigningSecret,

@@ -6,12 +6,11 @@ import {
   WebhookDeliveryList,
   type WebhookState,
 } from '@remuda/schemas';
-import { ApiClient } from '../api/api-client.js';
 import { EXIT } from '../exit-codes.js';
 import { plural } from '../terminal/figures.js';
 import { type Cell, type Column, tableLines } from '../terminal/table.js';
 import type { Colours, Terminal } from '../terminal/terminal.js';
-import { type ApiOptions, type CommandContext, printJson } from './context.js';
+import { type ApiOptions, apiOf, type CommandContext, printJson } from './context.js';
 
 const PATH = '/v1/webhooks';
 
@@ -20,7 +19,7 @@ export async function listWebhooks(
   options: ApiOptions,
   { terminal, config }: CommandContext,
 ): Promise<number> {
-  const api = new ApiClient(options.url ?? config.url);
+  const api = apiOf(options, config);
   const path = `/v1/requests/${encodeURIComponent(request)}/webhooks`;
   const answer = await api.ask(WebhookDeliveryList, 'GET', path);
   if (options.json) printJson(terminal, answer);
@@ -74,7 +73,7 @@ export async function showWebhook(
   options: ShowOptions,
   { terminal, config }: CommandContext,
 ): Promise<number> {
-  const api = new ApiClient(options.url ?? config.url);
+  const api = apiOf(options, config);
   const delivery = await api.ask(WebhookDeliveryDetail, 'GET', `${PATH}/${encodeURIComponent(id)}`);
   if (options.json) printJson(terminal, delivery);
   else if (options.body) terminal.out(delivery.body);
@@ -117,7 +116,7 @@ export async function redeliverWebhook(
   options: ApiOptions,
   { terminal, config }: CommandContext,
 ): Promise<number> {
-  const api = new ApiClient(options.url ?? config.url);
+  const api = apiOf(options, config);
   const delivery = await api.ask(WebhookDelivery, 'POST', `${PATH}/${encodeURIComponent(id)}/redeliver`);
   if (options.json) printJson(terminal, delivery);
   else

@@ -6,8 +6,8 @@ import { type Finding, fail, ok, warn } from './finding.js';
 
 const ANSWER_MS = 3_000;
 
-export async function checkApi(url: string): Promise<Finding[]> {
-  const api = new ApiClient(url);
+export async function checkApi(url: string, key?: string): Promise<Finding[]> {
+  const api = new ApiClient(url, { key });
   try {
     const { status, checks } = await api.ready(ANSWER_MS);
     if (status === 'ok') return [ok('api', `${url} is ready`), await checkWorkers(api)];

@@ -3,7 +3,7 @@
  * through its HTTP API first. Whatever way it ends, it leaves no process behind (local-fleet.ts, guardian.ts).
  */
 
-import { ApiClient } from '../api/api-client.js';
+import { ApiClient, type ApiClientOptions } from '../api/api-client.js';
 import { CliError, Interrupted, reasonOf } from '../cli-error.js';
 import { type CommandContext, printJson } from '../commands/context.js';
 import { EXIT } from '../exit-codes.js';
@@ -88,9 +88,10 @@ async function run({ options, context, fleet, signals, calls }: Run): Promise<nu
   interrupted.catch(() => {});
   const unless = <T>(work: Promise<T>): Promise<T> => Promise.race([work, interrupted, fleet.failed]);
 
-  const firstAnswer = options.samples ? firstAnswerOf(fleet, calls) : undefined;
+  const key = context.config.apiKey;
+  const firstAnswer = options.samples ? firstAnswerOf(fleet, { key, stop: calls }) : undefined;
   await withProgress(terminal, 'starting', (say) => unless(fleet.start(say)));
-  const api = new ApiClient(fleet.apiUrl, calls);
+  const api = new ApiClient(fleet.apiUrl, { key, stop: calls });
   const report = firstAnswer && (await unless(runSamples(api, firstAnswer, terminal)));
   if (report && !options.json) await showReport(report, terminal);
   if (!options.once) terminal.note(addressLines(fleet).join('\n'));
@@ -113,9 +114,9 @@ function warnOf(notLoaded: readonly NotLoaded[], terminal: Terminal): void {
 /** Loaded only where it is wanted: `up` alone starts sooner. */
 const loadSamples = () => import('../samples/send-samples.js');
 
-async function firstAnswerOf(fleet: LocalFleet, calls: AbortSignal): Promise<number | null> {
+async function firstAnswerOf(fleet: LocalFleet, options: ApiClientOptions): Promise<number | null> {
   const { timeFirstAnswer } = await loadSamples();
-  return timeFirstAnswer(new ApiClient(await fleet.apiListens, calls));
+  return timeFirstAnswer(new ApiClient(await fleet.apiListens, options));
 }
 
 async function runSamples(

@@ -160,7 +160,7 @@ function takes(body: z.ZodType) {
 }
 
 function refusals(...statuses: number[]) {
-  return problems(...[...statuses, 401, 403, 429, 503].sort((a, b) => a - b));
+  return problems(...statuses, 503);
 }
 
 /** What no key can be called is not found; it need not reach Redis. */

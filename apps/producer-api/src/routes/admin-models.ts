@@ -65,7 +65,7 @@ function readRoutes(app: App, { admin }: ServerDeps): void {
     ...about('All models, with what is wanted of them'),
     response: {
       200: json('Those that were taken out too.', AdminModelList),
-      ...problems(401, 403, 429, 503),
+      ...problems(503),
     },
   };
   app.get('/v1/admin/models', { schema: list, config: ADMIN }, async (_request, reply) =>
@@ -75,7 +75,7 @@ function readRoutes(app: App, { admin }: ServerDeps): void {
   const detail = {
     ...about('One model: what is wanted, what is served, what each worker has'),
     params: Params,
-    response: { 200: json('As the last heartbeats say.', AdminModel), ...problems(401, 403, 404, 429, 503) },
+    response: { 200: json('As the last heartbeats say.', AdminModel), ...problems(404, 503) },
   };
   app.get(MODEL, { schema: detail, config: ADMIN }, async (request, reply) => {
     return reply.send(await admin.describe(request.params.model));
@@ -85,7 +85,7 @@ function readRoutes(app: App, { admin }: ServerDeps): void {
     ...about('What was done to a model, newest first'),
     params: Params,
     querystring: HistoryQuery,
-    response: { 200: json('Who, when, what.', ModelHistory), ...problems(401, 403, 404, 422, 429, 503) },
+    response: { 200: json('Who, when, what.', ModelHistory), ...problems(404, 422, 503) },
   };
   app.get(`${MODEL}/history`, { schema: history, config: ADMIN }, async (request, reply) => {
     const { limit = DEFAULT_HISTORY } = request.query;
@@ -96,7 +96,7 @@ function readRoutes(app: App, { admin }: ServerDeps): void {
 function registrationRoutes(app: App, { admin }: ServerDeps): void {
   const register = {
     ...about('Register a model, or change what was registered'),
-    response: { 201: EDITED, ...problems(400, 401, 403, 413, 415, 422, 429, 503) },
+    response: { 201: EDITED, ...problems(400, 413, 415, 422, 503) },
   };
   app.post(
     '/v1/admin/models',
@@ -157,7 +157,7 @@ function aliasRoutes(app: App, { admin }: ServerDeps): void {
   const remove = {
     ...edits('Take an alias away'),
     params: AliasParams,
-    response: { 200: EDITED, ...problems(401, 403, 404, 422, 429, 503) },
+    response: { 200: EDITED, ...problems(404, 422, 503) },
   };
   app.delete(`${MODEL}/aliases/:alias`, { schema: remove, config: HEADERS_ONLY }, async (request, reply) => {
     const { model, alias } = request.params;
@@ -205,7 +205,7 @@ function edits(summary: string) {
   return {
     ...about(summary),
     params: Params,
-    response: { 200: EDITED, ...problems(400, 401, 403, 404, 413, 415, 422, 429, 503) },
+    response: { 200: EDITED, ...problems(400, 404, 413, 415, 422, 503) },
   };
 }
 
@@ -213,7 +213,7 @@ function removes(summary: string) {
   return {
     ...about(summary),
     params: Params,
-    response: { 200: EDITED, ...problems(401, 403, 404, 429, 503) },
+    response: { 200: EDITED, ...problems(404, 503) },
   };
 }
 

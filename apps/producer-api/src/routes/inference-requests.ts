@@ -28,7 +28,7 @@ const SCHEMA = {
       },
     },
     202: json('Accepted. Location is the URL of the record.', RequestRecord),
-    ...problems(400, 401, 403, 404, 406, 409, 413, 415, 422, 429, 503),
+    ...problems(400, 404, 406, 409, 413, 415, 422, 429, 503),
   },
 };
 

@@ -14,7 +14,7 @@ export function modelRoutes(app: App, { useCases }: ServerDeps): void {
     summary: 'All models of the repository',
     response: {
       200: json('With their queues, the workers that serve them, and what is wrong with them.', ModelList),
-      ...problems(401, 403, 429, 503),
+      ...problems(503),
     },
   };
   app.get('/v1/models', { schema: list, config: READ }, async (_request, reply) => {
@@ -27,7 +27,7 @@ export function modelRoutes(app: App, { useCases }: ServerDeps): void {
     params: z.object({ model: z.string() }),
     response: {
       200: json('With its configuration and its signature: what it takes and gives.', ModelDetail),
-      ...problems(401, 403, 404, 429, 503),
+      ...problems(404, 503),
     },
   };
   app.get('/v1/models/:model', { schema: detail, config: READ }, async (request, reply) => {
@@ -37,7 +37,7 @@ export function modelRoutes(app: App, { useCases }: ServerDeps): void {
   const fleet = {
     tags: ['server'],
     summary: 'The workers that are alive',
-    response: { 200: json('As their last heartbeats say.', Fleet), ...problems(401, 403, 429, 503) },
+    response: { 200: json('As their last heartbeats say.', Fleet), ...problems(503) },
   };
   app.get('/v1/fleet', { schema: fleet, config: READ }, async (_request, reply) =>
     reply.send(await useCases.fleet()),

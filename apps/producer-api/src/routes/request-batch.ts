@@ -54,7 +54,7 @@ const SCHEMA = {
   summary: 'Send many requests in one call',
   response: {
     200: json('An answer for each request.', BatchAnswer),
-    ...problems(400, 401, 403, 413, 415, 422, 429, 503),
+    ...problems(400, 413, 415, 422, 503),
   },
 };
 

@@ -56,7 +56,7 @@ function getRoute(app: App, deps: ServerDeps): void {
     querystring: WaitQuery,
     response: {
       200: json('As it is now; with ?wait=s as it is at its end or after that time.', RequestRecord),
-      ...problems(401, 403, 404, 422, 429, 503),
+      ...problems(404, 422, 503),
     },
   };
   app.get('/v1/requests/:id', { schema, config: { scope: 'read' } }, async (request, reply) => {
@@ -78,7 +78,7 @@ function listRoute(app: App, deps: ServerDeps): void {
     querystring: ListQuery,
     response: {
       200: json('A page; filters that match little may give short ones.', RequestPage),
-      ...problems(401, 403, 422, 429, 503),
+      ...problems(422, 503),
     },
   };
   app.get('/v1/requests', { schema, config: { scope: 'read' } }, async (request, reply) => {
@@ -93,7 +93,7 @@ function cancelRoute(app: App, deps: ServerDeps): void {
     params: IdParams,
     response: {
       200: json('What the cancellation did.', CancelAnswer),
-      ...problems(401, 403, 404, 409, 429, 503),
+      ...problems(404, 409, 503),
     },
   };
   app.delete('/v1/requests/:id', { schema, config: { scope: 'submit' } }, async (request, reply) => {

@@ -31,7 +31,7 @@ const SCHEMA = {
       },
     },
     202: json('Not ended yet: ask again after Retry-After seconds.', RequestRecord),
-    ...problems(401, 403, 404, 406, 422, 429, 503),
+    ...problems(404, 406, 422, 503),
   },
 };
 

@@ -44,7 +44,13 @@ function shown(value: string | undefined): string {
 
 /** REMUDA_WORKER_ for a schema with REMUDA_WORKER_PORT. */
 function ownPrefixes(known: readonly string[]): string[] {
-  return [...new Set(known.flatMap((name) => /^REMUDA_(?:API|WORKER)_/.exec(name)?.[0] ?? []))];
+  return [
+    ...new Set(
+      known
+        .filter((name) => !COMMANDS.test(name))
+        .flatMap((name) => /^REMUDA_(?:API|WORKER)_/.exec(name)?.[0] ?? []),
+    ),
+  ];
 }
 
 function unknownVariable(name: string, known: readonly string[]): string {

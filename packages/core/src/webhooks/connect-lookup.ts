@@ -8,6 +8,7 @@
  */
 import { Resolver, lookup as systemLookup } from 'node:dns/promises';
 import type { LookupFunction } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type AllowedAddresses, refusedAddress } from './address-rules.js';
 
 export interface ResolvedAddress {
@@ -25,6 +26,7 @@ export class AddressRefusedError extends Error {
 
 const DNS_TIMEOUT_MS = 4_000;
 const DNS_TRIES = 2;
+const OTHER_FAMILY_MS = 100;
 
 /** For the option `lookup` of a socket. */
 export function checkedLookup(
@@ -64,17 +66,37 @@ function resolveName(allowed: AllowedAddresses): Resolve {
   };
 }
 
-async function askDns(host: string): Promise<ResolvedAddress[]> {
+/**
+ * All addresses of a name, IPv4 first.
+ * @param servers default: those of the system
+ */
+export async function askDns(host: string, servers?: readonly string[]): Promise<ResolvedAddress[]> {
   const resolver = new Resolver({ timeout: DNS_TIMEOUT_MS, tries: DNS_TRIES });
-  const [four, six] = await Promise.allSettled([resolver.resolve4(host), resolver.resolve6(host)]);
-  const found: ResolvedAddress[] = [
-    ...addressesOf(four).map((address) => ({ address, family: 4 as const })),
-    ...addressesOf(six).map((address) => ({ address, family: 6 as const })),
-  ];
-  if (found.length > 0) return found;
-  throw four.status === 'rejected' ? four.reason : new Error(`${host} has no address`);
+  if (servers) resolver.setServers(servers);
+  const four = resolver
+    .resolve4(host)
+    .then((found) => found.map((address) => ({ address, family: 4 as const })));
+  const six = resolver
+    .resolve6(host)
+    .then((found) => found.map((address) => ({ address, family: 6 as const })));
+  try {
+    const settled = await Promise.allSettled([inTime(four, six), inTime(six, four)]);
+    const found = settled.flatMap((one) => (one.status === 'fulfilled' ? one.value : []));
+    if (found.length > 0) return found;
+    throw settled[0].status === 'rejected' ? settled[0].reason : new Error(`${host} has no address`);
+  } finally {
+    resolver.cancel();
+  }
 }
 
-function addressesOf(settled: PromiseSettledResult<string[]>): string[] {
-  return settled.status === 'fulfilled' ? settled.value : [];
+/** Once the other family is there, this one is waited for only a moment: servers that never answer for IPv6 exist. */
+async function inTime(
+  wanted: Promise<ResolvedAddress[]>,
+  other: Promise<unknown>,
+): Promise<ResolvedAddress[]> {
+  const enough = other.then(
+    () => sleep(OTHER_FAMILY_MS, []),
+    () => wanted,
+  );
+  return Promise.race([wanted, enough]);
 }

@@ -114,7 +114,7 @@ export class WebhookDeliveries implements Service {
     if (early > 0) return early;
     const unwanted = await this.#unwanted(delivery);
     if (unwanted !== undefined) return this.#giveUp(delivery, null, unwanted);
-    const entry = this.#gates.enter(new URL(delivery.url).host, clock.now(), this.#random());
+    const entry = this.#gates.enter(hostAndPort(delivery.url), clock.now(), this.#random());
     if (!entry.entered) return this.#putOff(delivery, entry);
     return this.#attempt(delivery, entry);
   }
@@ -249,6 +249,11 @@ export class WebhookDeliveries implements Service {
   #random(): number {
     return (this.#deps.random ?? Math.random)();
   }
+}
+
+function hostAndPort(text: string): string {
+  const { hostname, port, protocol } = new URL(text);
+  return `${hostname}:${port || (protocol === 'https:' ? 443 : 80)}`;
 }
 
 /** Whether the host is there and in order; what it thinks of this one delivery does not matter. */

@@ -35,7 +35,7 @@ export interface Delivery extends DeliveryFacts {
   /** Of the request; null: that of the tenant signs. */
   secret: string | null;
   state: WebhookState;
-  /** Attempts that have failed since the last (re)delivery was asked for. */
+  /** Attempts since it was made, or since it was last asked to be delivered once more. */
   attemptsMade: number;
   /** When that was, Unix milliseconds. */
   begunAt: number;

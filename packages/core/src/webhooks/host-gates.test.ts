@@ -68,8 +68,16 @@ it('those who are put off come back one after the other, as fast as the host tak
   entered(gates.enter(HOST, 0, 0));
   const turns = Array.from({ length: 5 }, () => putOff(gates.enter(HOST, 0, 0)).againMs);
   const gaps = turns.slice(1).map((turn, at) => turn - (turns[at] as number));
-  // 0.8 × the first guess of 200 ms + 0.2 × 1,000 ms.
-  expect(gaps).toEqual([360, 360, 360, 360]);
+  // 0.8 × the first guess of 10 ms + 0.2 × 1,000 ms.
+  expect(gaps).toEqual([208, 208, 208, 208]);
+});
+
+it('a host that hangs is taken to need as long as it has hung', () => {
+  const gates = new HostGates({ atOnce: 2 });
+  entered(gates.enter(HOST, 0, 0));
+  entered(gates.enter(HOST, 9_000, 0));
+  const [first, second] = [0, 0].map(() => putOff(gates.enter(HOST, 10_000, 0)).againMs);
+  expect([first, second]).toEqual([5_000, 10_000]);
 });
 
 it('nobody is sent away for more than a minute and a half', () => {

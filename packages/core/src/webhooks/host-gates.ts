@@ -31,7 +31,8 @@ export type Entry =
 
 interface Host {
   breaker: Breaker;
-  inside: number;
+  /** When each attempt under way began, the oldest first. */
+  inside: Set<{ begunAt: number }>;
   inDoubt: boolean;
   /** Mean time of an attempt. */
   meanMs: number;
@@ -40,7 +41,8 @@ interface Host {
   lastAt: number;
 }
 
-const FIRST_GUESS_MS = 200;
+/** Too little costs a look more, too much leaves a host idle: so it is taken for fast until it shows. */
+const FIRST_GUESS_MS = 10;
 /** Weight of the newest attempt in the mean. */
 const NEWEST = 0.2;
 const LEAST_AGAIN_MS = 50;
@@ -66,19 +68,20 @@ export class HostGates {
     gate.lastAt = now;
     const { atOnce, atOnceInDoubt } = this.#options;
     const state = gate.breaker.state(now);
-    if (state === 'open' || (state === 'half_open' && gate.inside > 0)) {
+    if (state === 'open' || (state === 'half_open' && gate.inside.size > 0)) {
       const pause = Math.max(gate.breaker.retryAfterMs(now), gate.meanMs);
       return { entered: false, reason: 'breaker', againMs: Math.round(pause * (1 + random)) };
     }
     const most = gate.inDoubt ? atOnceInDoubt : atOnce;
-    if (gate.inside >= most) {
+    if (gate.inside.size >= most) {
       return { entered: false, reason: 'busy', againMs: turnOf(gate, most, now, random) };
     }
-    gate.inside++;
+    const attempt = { begunAt: now };
+    gate.inside.add(attempt);
     return {
       entered: true,
       leave: (good, ms) => {
-        gate.inside--;
+        gate.inside.delete(attempt);
         if (good === null) return;
         gate.inDoubt = !good;
         gate.meanMs += NEWEST * (ms - gate.meanMs);
@@ -101,7 +104,7 @@ export class HostGates {
     const { failures, pauseMs, maxPauseMs } = this.#options;
     const gate: Host = {
       breaker: new Breaker({ failures, pauseMs, maxPauseMs }),
-      inside: 0,
+      inside: new Set(),
       inDoubt: false,
       meanMs: FIRST_GUESS_MS,
       turnsUntil: 0,
@@ -113,14 +116,16 @@ export class HostGates {
 
   #forget(now: number): void {
     for (const [host, { inside, lastAt }] of this.#hosts) {
-      if (inside === 0 && now - lastAt > FORGET_MS) this.#hosts.delete(host);
+      if (inside.size === 0 && now - lastAt > FORGET_MS) this.#hosts.delete(host);
     }
   }
 }
 
 /** Each who is put off gets the next turn: as far behind the one before as the host takes for a delivery. */
 function turnOf(gate: Host, atOnce: number, now: number, random: number): number {
-  const each = gate.meanMs / atOnce;
+  // A host that hangs has not shown its time yet: as long as its oldest attempt has lasted, it takes at least.
+  const [oldest] = gate.inside;
+  const each = Math.max(gate.meanMs, now - (oldest?.begunAt ?? now)) / atOnce;
   gate.turnsUntil = Math.min(Math.max(gate.turnsUntil, now) + each, now + MOST_AGAIN_MS);
   const wait = Math.max(LEAST_AGAIN_MS, gate.turnsUntil - now);
   return Math.round(wait * (1 + random / 2));

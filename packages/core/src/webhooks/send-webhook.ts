@@ -44,6 +44,7 @@ export class WebhookSender {
   readonly #options: SenderOptions;
   readonly #lookup: ReturnType<typeof checkedLookup>;
   readonly #underWay = new Set<(error: Error) => void>();
+  #closed = false;
 
   constructor(options: SenderOptions) {
     this.#options = options;
@@ -52,6 +53,7 @@ export class WebhookSender {
 
   async send(sending: Sending): Promise<Sent> {
     const { allowed, timeoutMs = TIMEOUT_MS, clock } = this.#options;
+    if (this.#closed) return failed('cut_off', 'the worker stops');
     const url = new URL(sending.url);
     const refused = refusedUrl(url, allowed);
     if (refused !== undefined) return failed('address_refused', refused);
@@ -80,8 +82,9 @@ export class WebhookSender {
     }
   }
 
-  /** Ends every attempt under way; none of them counts. */
+  /** Ends every attempt under way, and makes no more; none of them counts. */
   cutAll(): void {
+    this.#closed = true;
     for (const cut of this.#underWay) cut(new CutOffError('the worker stops'));
   }
 

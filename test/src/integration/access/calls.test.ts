@@ -96,16 +96,16 @@ describe('a scope', () => {
   });
 
   it('of every route is declared, and is as it was', async () => {
-    const { declaredScopes } = rig.api.app;
-    const undeclared = [...declaredScopes].filter(([, scope]) => scope === undefined).map(([route]) => route);
+    const { routeScopes } = rig.api;
+    const undeclared = [...routeScopes].filter(([, scope]) => scope === undefined).map(([route]) => route);
     expect(undeclared).toEqual([]);
-    const open = [...declaredScopes].filter(([, scope]) => scope === 'public').map(([route]) => route);
+    const open = [...routeScopes].filter(([, scope]) => scope === 'public').map(([route]) => route);
     expect(
       open.filter((route) => !/^(GET|HEAD) (\/docs(\/.*)?|\/openapi.json|\/livez|\/readyz)$/.test(route)),
     ).toEqual([]);
-    const admins = [...declaredScopes.keys()].filter((route) => route.includes('/v1/admin/'));
+    const admins = [...routeScopes.keys()].filter((route) => route.includes('/v1/admin/'));
     expect(admins.length).toBeGreaterThan(10);
-    expect(admins.filter((route) => declaredScopes.get(route) !== 'admin')).toEqual([]);
+    expect(admins.filter((route) => routeScopes.get(route) !== 'admin')).toEqual([]);
   });
 });
 

@@ -1,4 +1,5 @@
 /** Where an API may listen without keys, and over HTTPS: the rules at its start. */
+import { request as httpRequest } from 'node:http';
 import { request } from 'node:https';
 import type { Clock } from '@remuda/core/lifecycle/clock';
 import { systemClock } from '@remuda/core/lifecycle/clock';
@@ -30,6 +31,34 @@ describe('without a key an API', () => {
       const rig = await started({ REMUDA_API_HOST: host });
       expect((await rig.call('GET', '/v1/admin/keys')).status).toBe(200);
     }
+  });
+
+  it('on a loopback address is no tool of pages that a browser of the machine shows', async () => {
+    const rig = await started({});
+    const { port } = new URL(rig.url);
+    const ask = (headers: Record<string, string>) => statusOf(`${rig.url}/v1/models`, headers);
+    for (const host of [
+      `127.0.0.1:${port}`,
+      'localhost',
+      'LOCALHOST:1',
+      'fleet.localhost',
+      `[::1]:${port}`,
+    ]) {
+      expect([host, await ask({ host })]).toEqual([host, 200]);
+    }
+    for (const host of [
+      'evil.example',
+      `evil.example:${port}`,
+      'localhost.evil.example',
+      '127.0.0.1.evil.example',
+    ]) {
+      expect([host, await ask({ host })]).toEqual([host, 401]);
+    }
+    expect(await ask({ origin: `http://localhost:${port}` })).toBe(200);
+    expect(await ask({ origin: 'https://evil.example' })).toBe(401);
+    expect(await ask({ origin: 'null' })).toBe(401);
+    const { auth } = await issue(rig);
+    expect(await ask({ host: 'fleet.example', ...auth })).toBe(200);
   });
 
   it('on another address does not start, and says what to do', async () => {
@@ -137,6 +166,18 @@ describe('over HTTPS', () => {
     expect(() => apiConfig({ REMUDA_API_TLS_CERT: 'a.crt' })).toThrow(/REMUDA_API_TLS_KEY: HTTPS needs/);
   });
 });
+
+/** fetch would not let Host and Origin be what they are not. */
+function statusOf(url: string, headers: Record<string, string>): Promise<number> {
+  return new Promise((resolve, reject) => {
+    httpRequest(url, { headers }, (response) => {
+      response.resume();
+      resolve(response.statusCode as number);
+    })
+      .on('error', reject)
+      .end();
+  });
+}
 
 /** On a connection of its own that trusts that certificate alone. */
 function get(rig: Rig, { cert }: Pair): Promise<{ status: number; hsts: unknown }> {

@@ -115,11 +115,14 @@ describe('no answer', () => {
   });
 
   it('in time is a time-out', async () => {
-    rig.sink.answer(rig.sink.hold);
-    await rig.deliver({ sending: { timeoutMs: 50 } });
+    rig.sink.otherwise = rig.sink.hold;
+    await rig.deliver({ schedule: ONE_NOW, sending: { timeoutMs: 50 } });
     await rig.ended('slow', rig.sink.url);
-    const { attempts } = await rig.delivery('slow', 'delivered');
-    expect(attempts.map(({ outcome }) => outcome)).toContain('timeout');
+    await until(
+      'the attempt is written down',
+      async () => (await rig.delivery('slow')).attempts.length === 1,
+    );
+    expect((await rig.delivery('slow', 'pending')).attempts.map(brief)).toEqual(['timeout']);
   });
 
   it('but its status is an answer, however long its body goes on', async () => {

@@ -1,6 +1,6 @@
 /** One host does not hold up another: dead, slow, or many deliveries to it. Held by a gate, not by time. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { WebhookSink } from '../../support/webhook-sink.js';
+import { type SinkAnswer, WebhookSink } from '../../support/webhook-sink.js';
 import { until } from '../requests/rig.js';
 import { type Rig, setup } from './rig.js';
 
@@ -21,6 +21,10 @@ async function endMany(count: number, url: string, name: string): Promise<void> 
   for (let at = 0; at < count; at++) await rig.ended(`${name}-${at}`, url);
 }
 
+const CUT: SinkAnswer = (response) => void response.socket?.resetAndDestroy();
+/** More attempts than a slow machine can make while a test looks. */
+const FOR_LONG = Array.from({ length: 10_000 }, () => 0);
+
 describe('a host that takes calls and never answers', () => {
   it('has its few attempts, and those to another are delivered while it hangs', async () => {
     await endMany(30, dead.url, 'dead');
@@ -31,10 +35,13 @@ describe('a host that takes calls and never answers', () => {
     expect(dead.held.length).toBe(2);
     expect(dead.received.length).toBe(2);
   });
+});
 
-  it('gets no further attempts once it has timed out five times, and being put off is not an attempt', async () => {
+describe('a host that cuts every connection', () => {
+  it('gets no further attempts after the fifth failure, and being put off is not an attempt', async () => {
+    dead.otherwise = CUT;
     await endMany(12, dead.url, 'dead');
-    await rig.deliver({ sending: { timeoutMs: 30 }, gates: { pauseMs: 600_000, maxPauseMs: 600_000 } });
+    await rig.deliver({ gates: { pauseMs: 600_000, maxPauseMs: 600_000 } });
     await until('its breaker is open', async () => (await rig.metrics.text()).includes('breakers_open 1'));
     await endMany(5, rig.sink.url, 'good');
     await rig.sink.count(5);
@@ -51,8 +58,9 @@ describe('a host that takes calls and never answers', () => {
   });
 
   it('gets everything once it is back', async () => {
+    dead.otherwise = CUT;
     await endMany(12, dead.url, 'dead');
-    await rig.deliver({ sending: { timeoutMs: 30 }, gates: { pauseMs: 50, maxPauseMs: 50 } });
+    await rig.deliver({ schedule: FOR_LONG, gates: { pauseMs: 50, maxPauseMs: 50 } });
     await until('its breaker is open', async () => (await rig.metrics.text()).includes('breakers_open 1'));
     dead.release();
     for (let at = 0; at < 12; at++) await rig.delivery(`dead-${at}`, 'delivered');
