@@ -30,7 +30,8 @@ export interface Report {
   profile?: Record<string, ProfileFigures>;
   swap?: SwapFigures;
   converge?: ConvergeFigures;
-  waiters?: WaiterFigures;
+  /** By crowd. */
+  waiters?: WaiterFigures[];
   ledger: LedgerCount;
 }
 
@@ -101,7 +102,7 @@ function rowsOf({
   for (const [model, figures] of Object.entries(profile ?? {})) rows.push(profileRow(model, figures));
   if (swap) rows.push(swapRow(swap));
   if (converge) rows.push(convergeRow(converge));
-  if (waiters) rows.push(waitersRow(waiters));
+  for (const figures of waiters ?? []) rows.push(waitersRow(figures));
   const { accepted, terminal, lost, doubled } = ledger;
   const measured = `${accepted} accepted, ${terminal} ended, ${lost} lost, ${doubled} doubled`;
   rows.push(['ledger', measured, '0 lost, 0 doubled', mark(lost === 0 && doubled === 0)]);

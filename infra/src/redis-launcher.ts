@@ -141,15 +141,18 @@ export async function deleteKeysContaining(url: string, part: string): Promise<n
 }
 
 async function useGivenRedis(url: string, options: EnsureRedisOptions): Promise<RunningRedis> {
-  const shown = url.replace(/^(\w+:\/\/)[^@/]*@/, '$1***@');
+  const shown = url.replace(/^(\w+:\/\/)[^?]*@/, '$1***@');
   const fail = (reason: string) =>
     new Error(
       `REDIS_URL is ${shown}, but it cannot be used: ${reason}.\n` +
         'Start that server or correct REDIS_URL. Without REDIS_URL a local server is started.',
     );
+  // Several servers: the apps find their way among them, and say so where they do not.
+  if (/^rediss?\+(sentinel|cluster):/.test(url))
+    return { url, owned: false, version: 'not asked', stop: async () => {} };
   let target: RedisTarget;
   try {
-    target = parseRedisUrl(url);
+    target = parseRedisUrl(url, options.env);
   } catch (error) {
     throw fail((error as Error).message);
   }

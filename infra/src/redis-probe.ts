@@ -1,15 +1,24 @@
 // Owns the few words of RESP that the launcher speaks before any client library is installed: is a Redis there,
 // is it ready, which version, which process. Plain sockets, one connection a question.
-import { connect as connectTcp, type Socket } from 'node:net';
+import { readFileSync } from 'node:fs';
+import { connect as connectTcp, isIP, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 
 export interface RedisTarget {
   host: string;
   port: number;
-  tls?: boolean;
+  /** true: with Node's own authorities; else with these, as texts in PEM. */
+  tls?: boolean | TlsFiles;
   username?: string;
   password?: string;
   socketPath?: string;
+}
+
+export interface TlsFiles {
+  ca?: string;
+  cert?: string;
+  key?: string;
+  servername?: string;
 }
 
 export type Reply = string | number | null | RedisReplyError | Reply[];
@@ -22,7 +31,8 @@ export type ProbeResult =
   | { state: 'refused'; reason: string }
   | { state: 'silent'; reason: string };
 
-export function parseRedisUrl(url: string): RedisTarget {
+/** Of a single server. @param env for REMUDA_REDIS_TLS_CA and its like, which stand beside the URL */
+export function parseRedisUrl(url: string, env: NodeJS.ProcessEnv = {}): RedisTarget {
   const parsed = URL.canParse(url) ? new URL(url) : undefined;
   if (!parsed || !['redis:', 'rediss:', 'unix:'].includes(parsed.protocol)) {
     throw new Error('it is not of the form redis://[user:password@]host[:port][/database]');
@@ -31,10 +41,19 @@ export function parseRedisUrl(url: string): RedisTarget {
   return {
     host: parsed.hostname.replace(/^\[|\]$/g, '') || '127.0.0.1',
     port: Number(parsed.port || 6379),
-    tls: parsed.protocol === 'rediss:',
+    tls: parsed.protocol === 'rediss:' && tlsFiles(parsed.searchParams, env),
     username: decodeURIComponent(parsed.username) || undefined,
     password: decodeURIComponent(parsed.password) || undefined,
   };
+}
+
+function tlsFiles(query: URLSearchParams, env: NodeJS.ProcessEnv): TlsFiles {
+  const files = ['ca', 'cert', 'key'].flatMap((name) => {
+    const path = query.get(`tls_${name}`) ?? env[`REMUDA_REDIS_TLS_${name.toUpperCase()}`];
+    return path ? [[name, readFileSync(path, 'utf8')]] : [];
+  });
+  const servername = query.get('tls_servername');
+  return { ...Object.fromEntries(files), ...(servername ? { servername } : {}) };
 }
 
 /** PING and INFO; `refused` means a server answered but will not have us, so waiting does not help. */
@@ -96,7 +115,13 @@ export function askRedis(target: RedisTarget, commands: string[][], timeoutMs: n
 function openSocket(target: RedisTarget): Socket {
   if (target.socketPath) return connectTcp({ path: target.socketPath });
   const address = { host: target.host, port: target.port };
-  return target.tls ? connectTls({ ...address, servername: target.host }) : connectTcp(address);
+  if (!target.tls) return connectTcp(address);
+  return connectTls({ ...address, ...nameOf(target), ...(target.tls === true ? {} : target.tls) });
+}
+
+/** An address of IP is no name that a server could be asked for. */
+function nameOf({ host }: RedisTarget): { servername?: string } {
+  return isIP(host) === 0 ? { servername: host } : {};
 }
 
 function encodeCommand(words: string[]): string {

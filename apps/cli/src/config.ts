@@ -3,7 +3,7 @@
  * are read too, so that a misspelt one is told here and not first by a child of `remuda up`.
  */
 import { readSettings } from '@remuda/core/settings/settings';
-import { SharedSettings } from '@remuda/core/settings/shared-settings';
+import { redisUrlOf, SharedSettings } from '@remuda/core/settings/shared-settings';
 import type { Keyspace } from '@remuda/core/store/keys';
 import * as z from 'zod';
 import { CliError, reasonOf } from './cli-error.js';
@@ -46,7 +46,7 @@ export function readConfig(env: NodeJS.ProcessEnv, cwd: string): CliConfig {
       url: settings.REMUDA_URL.replace(/\/+$/, ''),
       apiKey: settings.REMUDA_API_KEY === '' ? undefined : settings.REMUDA_API_KEY,
       keyspace: { prefix: settings.REMUDA_KEY_PREFIX, shards: settings.REMUDA_RECORD_SHARDS },
-      redisUrl: env.REDIS_URL ? settings.REDIS_URL : undefined,
+      redisUrl: env.REDIS_URL ? redisUrlOf(settings) : undefined,
       modelsFolder: env.REMUDA_MODELS ? settings.REMUDA_MODELS : undefined,
       cwd,
       env: withoutKey(env),

@@ -15,6 +15,7 @@ import { Sweeper } from '@remuda/core/requests/sweep-requests';
 import { createRequestUseCases, type RequestUseCaseService } from '@remuda/core/requests/use-cases';
 import { Keys } from '@remuda/core/store/keys';
 import { closeRedis, connectRedis, type Redis, waitUntilReady } from '@remuda/core/store/redis';
+import { ReplicaWait } from '@remuda/core/store/replica-wait';
 import { StoreClock } from '@remuda/core/store/store-clock';
 import type { FastifyInstance } from 'fastify';
 import type { LetsIn } from './caller.js';
@@ -27,6 +28,12 @@ import { whoIsLetIn } from './who-is-let-in.js';
 
 /** Before the first call: long enough for a Redis that starts beside us, short enough not to look hung. */
 const REDIS_PATIENCE_MS = 3_000;
+
+/**
+ * Connections that may wait to be accepted, as far as the system allows (net.core.somaxconn). With Node's 511, clients who
+ * come by the thousand are dropped and try again only seconds later.
+ */
+const BACKLOG = 4_096;
 
 export interface ApiServiceOptions {
   config: ApiConfig;
@@ -45,6 +52,8 @@ export class ApiService implements Service {
   readonly #drain = new Drain();
   readonly #redis: Redis;
   readonly #subscriber: Redis;
+  /** Where replicas are waited for. */
+  readonly #replicas: Redis | undefined;
   readonly #useCases: RequestUseCaseService;
   readonly #access: AccessService;
   readonly #maintenance: Service[];
@@ -62,13 +71,16 @@ export class ApiService implements Service {
     this.#storeClock = new StoreClock({ redis: this.#redis });
     this.#clock = clock ?? this.#storeClock;
     this.#subscriber = this.#connect('subscriber');
+    this.#replicas = config.waitReplicas > 0 ? this.#connect('api') : undefined;
     const life = lifeLog(logger);
     const keys = new Keys(config.keyspace);
     const connections = { redis: this.#redis, subscriber: this.#subscriber };
+    const waiting = { keys, replicas: config.waitReplicas, withinMs: config.waitReplicasMs };
     this.#access = createAccess({ ...connections, keys, logger, metrics, clock: this.#clock });
     this.#useCases = createRequestUseCases({
       ...connections,
       keys,
+      replicas: this.#replicas && new ReplicaWait({ redis: this.#replicas, ...waiting }),
       repository: config.modelsFolder,
       logger,
       life,
@@ -130,7 +142,7 @@ export class ApiService implements Service {
     await Promise.all(this.#maintenance.map((role) => role.start()));
     const { host, port, auth, tls } = this.#config;
     this.#letsIn = await whoIsLetIn({ host, auth, access: this.#access, logger: this.#logger });
-    this.#url = await this.#app.listen({ host, port });
+    this.#url = await this.#app.listen({ host, port, backlog: BACKLOG });
     if (tls) await this.#watchCertificates(tls);
     this.#logger.info({ url: this.#url, lets_in: this.#letsIn }, 'API listens');
   }
@@ -158,6 +170,7 @@ export class ApiService implements Service {
     await this.#storeClock.stop();
     closeRedis(this.#subscriber);
     closeRedis(this.#redis);
+    if (this.#replicas) closeRedis(this.#replicas);
   }
 
   async #watchCertificates(paths: { cert: string; key: string }): Promise<void> {

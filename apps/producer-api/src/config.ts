@@ -1,6 +1,6 @@
 /** Every setting of the API, read from the environment once. The only file of this app that reads it. */
 import { readSettings } from '@remuda/core/settings/settings';
-import { keyspaceOf, SharedSettings } from '@remuda/core/settings/shared-settings';
+import { keyspaceOf, redisUrlOf, SharedSettings } from '@remuda/core/settings/shared-settings';
 import { NOTHING_ALLOWED } from '@remuda/core/webhooks/address-rules';
 import * as z from 'zod';
 
@@ -57,6 +57,14 @@ export const ApiSettings = SharedSettings.extend({
   REMUDA_API_STOP_MS: whole(1_000, 600_000)
     .default(15_000)
     .describe('Behind that, how long calls under way may take before their connections are cut.'),
+  REMUDA_API_WAIT_REPLICAS: whole(0, 16)
+    .default(0)
+    .describe(
+      'Replicas of Redis that must have a request before it is answered with 202, so that a failover cannot lose it. Not with a Cluster.',
+    ),
+  REMUDA_API_WAIT_REPLICAS_MS: whole(10, 1_000)
+    .default(500)
+    .describe('How long they may take; then the request is refused with 503 and withdrawn.'),
   REMUDA_API_MAINTENANCE: z
     .enum(['true', 'false'])
     .transform((text) => text === 'true')
@@ -70,8 +78,12 @@ export type ApiConfig = ReturnType<typeof apiConfig>;
 /** The settings of the API, by purpose. @throws Error that names each wrong or unknown variable */
 export function apiConfig(env: NodeJS.ProcessEnv) {
   const settings = readSettings(ApiSettings, env);
+  if (settings.REMUDA_API_WAIT_REPLICAS > 0 && settings.REDIS_URL.includes('+cluster://'))
+    throw new Error(
+      'The environment is not right:\n  REMUDA_API_WAIT_REPLICAS is not for a Cluster: record and job of a request lie on different servers',
+    );
   return {
-    redisUrl: settings.REDIS_URL,
+    redisUrl: redisUrlOf(settings),
     keyspace: keyspaceOf(settings),
     modelsFolder: settings.REMUDA_MODELS,
     host: settings.REMUDA_API_HOST,
@@ -85,6 +97,8 @@ export function apiConfig(env: NodeJS.ProcessEnv) {
     refuseHopeless: settings.REMUDA_API_REFUSE_HOPELESS === 'true',
     drainDelayMs: settings.REMUDA_API_DRAIN_DELAY_MS,
     stopMs: settings.REMUDA_API_STOP_MS,
+    waitReplicas: settings.REMUDA_API_WAIT_REPLICAS,
+    waitReplicasMs: settings.REMUDA_API_WAIT_REPLICAS_MS,
     maintenance: settings.REMUDA_API_MAINTENANCE,
     webhookAllowed: settings.REMUDA_WEBHOOK_ALLOW ?? NOTHING_ALLOWED,
     logLevel: settings.REMUDA_LOG_LEVEL,

@@ -5,7 +5,7 @@ import { newWorkerId } from '@remuda/core/ids';
 import { runnerEnvironment } from '@remuda/core/inference/runner-environment';
 import { parseBudgets } from '@remuda/core/models/memory-budget';
 import { readSettings } from '@remuda/core/settings/settings';
-import { keyspaceOf, SharedSettings } from '@remuda/core/settings/shared-settings';
+import { keyspaceOf, redisUrlOf, SharedSettings } from '@remuda/core/settings/shared-settings';
 import { NOTHING_ALLOWED } from '@remuda/core/webhooks/address-rules';
 import * as z from 'zod';
 
@@ -156,7 +156,7 @@ export function workerConfig(env: NodeJS.ProcessEnv) {
   const settings = readSettings(WorkerSettings, env);
   return {
     workerId: settings.REMUDA_WORKER_ID ?? newWorkerId(hostname(), process.pid),
-    redisUrl: settings.REDIS_URL,
+    redisUrl: redisUrlOf(settings),
     keyspace: keyspaceOf(settings),
     modelsFolder: settings.REMUDA_MODELS,
     cacheFolder: settings.REMUDA_MODEL_CACHE,

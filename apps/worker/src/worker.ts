@@ -27,6 +27,7 @@ import { Sweeper } from '@remuda/core/requests/sweep-requests';
 import { Keys } from '@remuda/core/store/keys';
 import { LetterStore } from '@remuda/core/store/letter-store';
 import { closeRedis, connectRedis, type Redis, waitUntilReady } from '@remuda/core/store/redis';
+import { shownAddress } from '@remuda/core/store/redis-address';
 import { RequestStore } from '@remuda/core/store/request-store';
 import { StoreClock } from '@remuda/core/store/store-clock';
 import { WebhookDeliveries } from '@remuda/core/webhooks/deliveries';
@@ -99,7 +100,7 @@ export class Worker implements Service {
     this.#logger = logger.child({ worker_id: config.workerId });
     this.#logRedis = sparseErrors(
       this.#logger,
-      `Redis at ${withoutPassword(config.redisUrl)}; it is tried again`,
+      `Redis at ${shownAddress(config.redisUrl)}; it is tried again`,
     );
     // Not the child: life events name their worker themselves where it matters.
     this.#life = lifeLog(logger);
@@ -441,8 +442,4 @@ export class Worker implements Service {
     });
     this.#logRedis(error);
   }
-}
-
-function withoutPassword(url: string): string {
-  return url.replace(/\/\/[^@/]*@/, '//');
 }

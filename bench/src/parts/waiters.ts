@@ -1,7 +1,7 @@
 /**
- * waiters: what one API process needs to hold a thousand calls of ?wait=, a thousand streams of events and a thousand
- * clients that poll once a second, each on a connection of its own, while their requests wait. Then the queue is let go,
- * and everybody has to hear of the end of his own request.
+ * waiters: what one API process needs to hold a thousand calls of ?wait= beside a thousand streams of events, and beside
+ * a thousand clients that poll once a second, each on a connection of its own, while their requests wait. Then the queue
+ * is let go, and everybody has to hear of the end of his own request.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isTerminal, type RequestRecord } from '@remuda/schemas';
@@ -38,11 +38,16 @@ export interface Crowd {
 }
 
 const MODEL = 'text-direction-tensor';
-const FULL: Crowd = { waiters: 1_000, streams: 1_000, pollers: 1_000, holdMs: 20_000 };
-const QUICK: Crowd = { waiters: 100, streams: 100, pollers: 100, holdMs: 3_000 };
+const FULL: readonly Crowd[] = [
+  { waiters: 1_000, streams: 1_000, pollers: 0, holdMs: 15_000 },
+  { waiters: 1_000, streams: 0, pollers: 1_000, holdMs: 15_000 },
+];
+const QUICK: readonly Crowd[] = [{ waiters: 100, streams: 100, pollers: 100, holdMs: 3_000 }];
 const POLL_EVERY_MS = 1_000;
 const WAIT_S = 60;
 const SAMPLE_EVERY_MS = 100;
+/** Between two clients. */
+const ARRIVAL_MS = 2;
 
 /** How a client heard of the end of its request: the record, and when. */
 interface Heard {
@@ -50,15 +55,20 @@ interface Heard {
   at: number;
 }
 
-export async function waiters(context: PartContext): Promise<WaiterFigures> {
-  const rig = await Rig.start({ models: { real: { [MODEL]: {} } }, ...context.rig });
-  try {
-    const figures = await measureCrowd(rig, context.quick ? QUICK : FULL, context.ledger);
-    context.log(`waiters: ${figures.answered} answered, ${figures.rss_mb} MB`);
-    return figures;
-  } finally {
-    await rig.stop();
+/** One entry for each crowd, each on an API process of its own. */
+export async function waiters(context: PartContext): Promise<WaiterFigures[]> {
+  const all: WaiterFigures[] = [];
+  for (const crowd of context.quick ? QUICK : FULL) {
+    const rig = await Rig.start({ models: { real: { [MODEL]: {} } }, ...context.rig });
+    try {
+      const figures = await measureCrowd(rig, crowd, context.ledger);
+      context.log(`waiters: ${figures.answered} answered, ${figures.rss_mb} MB`);
+      all.push(figures);
+    } finally {
+      await rig.stop();
+    }
   }
+  return all;
 }
 
 export async function measureCrowd(
@@ -81,11 +91,18 @@ export async function measureCrowd(
   // One connection for each client, as they would have.
   const agent = new Agent({ connections: count, pipelining: 1, bodyTimeout: 0, headersTimeout: 0 });
   try {
-    const heard = Promise.all(ids.map((id, i) => clientOf(i, crowd)(rig.apiUrl, id, agent)));
+    // What fails while the others are still held is told at the end.
+    const heard = Promise.allSettled(
+      ids.map(async (id, i) => {
+        await sleep(i * ARRIVAL_MS);
+        return clientOf(i, crowd)(rig.apiUrl, id, agent);
+      }),
+    );
     await sleep(crowd.holdMs);
+    await sleep(count * ARRIVAL_MS);
     const cpu = (cpuMicros(api) - cpuBefore) / 1e6 / ((performance.now() - begun) / 1_000);
     await rig.hold(MODEL, false);
-    const answers = await heard;
+    const answers = (await heard).map(heardOf);
     await untilNoneOpen(rig);
     await ledger.check(rig, ids);
     const told = answers.slice(0, crowd.waiters).map(({ record, at }) => at - endOf(record));
@@ -103,6 +120,11 @@ export async function measureCrowd(
     memory.stop();
     await agent.destroy();
   }
+}
+
+function heardOf<Value>(settled: PromiseSettledResult<Value>): Value {
+  if (settled.status === 'fulfilled') return settled.value;
+  throw settled.reason;
 }
 
 type Client = (url: string, id: string, agent: Agent) => Promise<Heard>;
@@ -129,20 +151,36 @@ const polls: Client = async (url, id, agent) => {
   }
 };
 
+/** Connects again where the stream was refused or ended early, as a browser does. */
 const listens: Client = async (url, id, agent) => {
-  const { body, statusCode } = await request(`${url}/v1/requests/${id}/events`, { dispatcher: agent });
-  if (statusCode !== 200) throw new Error(`events of ${id}: ${statusCode}`);
-  let text = '';
-  for await (const chunk of body) text += chunk;
-  const last = /event: ended\ndata: (.*)\n\n$/.exec(text)?.[1];
-  if (!last) throw new Error(`the stream of ${id} ended early: ${text.slice(-200)}`);
-  return { record: JSON.parse(last) as RequestRecord, at: Date.now() };
+  for (;;) {
+    const text = await textOf(`${url}/v1/requests/${id}/events`, agent);
+    const last = /event: ended\ndata: (.*)\n\n$/.exec(text ?? '')?.[1];
+    if (last) return { record: JSON.parse(last) as RequestRecord, at: Date.now() };
+    await sleep(POLL_EVERY_MS);
+  }
 };
 
 async function get(url: string, agent: Agent): Promise<RequestRecord> {
-  const { body, statusCode } = await request(url, { dispatcher: agent });
-  if (statusCode !== 200) throw new Error(`${url}: ${statusCode} ${await body.text()}`);
-  return (await body.json()) as RequestRecord;
+  for (;;) {
+    const text = await textOf(url, agent);
+    if (text !== undefined) return JSON.parse(text) as RequestRecord;
+    await sleep(POLL_EVERY_MS);
+  }
+}
+
+/** undefined: it is to be asked again, since the connection was lost or Redis was slow. @throws Error for other refusals */
+async function textOf(url: string, agent: Agent): Promise<string | undefined> {
+  let answer: { statusCode: number; text: string };
+  try {
+    const { body, statusCode } = await request(url, { dispatcher: agent });
+    answer = { statusCode, text: await body.text() };
+  } catch {
+    return undefined;
+  }
+  if (answer.statusCode === 200) return answer.text;
+  if (answer.statusCode === 503) return undefined;
+  throw new Error(`${url}: ${answer.statusCode} ${answer.text}`);
 }
 
 function watchMemory(pid: number): { stop(): number } {

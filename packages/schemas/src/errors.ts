@@ -170,7 +170,7 @@ export const ERROR_CATALOGUE = {
   deadline_exceeded: {
     status: 504,
     retryable: true,
-    sentence: 'The deadline passed before the run could start.',
+    sentence: 'A deadline passed: the request had not begun, or not ended, by then.',
   },
   cancelled: { status: 409, retryable: false, sentence: 'The request was cancelled.' },
   model_load_failed: { status: 500, retryable: true, sentence: 'The model could not be loaded.' },

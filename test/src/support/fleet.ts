@@ -18,6 +18,8 @@ export interface FleetOptions {
   /** Folder of the model repository. */
   models: string;
   workers?: number;
+  /** Where Redis is, when it is not the one that the fleet starts for itself. */
+  redisUrl?: string;
   /** Environment of every process beside what the fleet needs. */
   env?: Record<string, string>;
 }
@@ -115,7 +117,7 @@ export class Fleet {
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
       env: {
         ...processEnv(),
-        REDIS_URL: this.redis.url,
+        REDIS_URL: this.#options.redisUrl ?? this.redis.url,
         REMUDA_MODELS: this.#options.models,
         ...this.#options.env,
         ...env,

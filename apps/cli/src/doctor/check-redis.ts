@@ -2,12 +2,14 @@
  * The Redis that a fleet started here would use: REDIS_URL, else the one that `remuda up` has running, else whether one
  * could be started. Then its version, its eviction policy, its append-only file and how much memory is left.
  */
+import { shownAddress } from '@remuda/core/store/redis-address';
 import { whyNotInstallable } from '@remuda/infra/install-redis';
-import { askRedis, parseRedisUrl } from '@remuda/infra/redis-probe';
+import { askRedis, type RedisTarget } from '@remuda/infra/redis-probe';
 import { findRedisServer, readRecord } from '@remuda/infra/redis-process';
 import { reasonOf } from '../cli-error.js';
 import { megabytes } from '../terminal/figures.js';
 import { type Finding, fail, ok, warn } from './finding.js';
+import { redisTargets } from './redis-targets.js';
 
 export interface RedisFacts {
   /** Of REDIS_URL. */
@@ -28,17 +30,23 @@ export async function checkRedis({ given, redisFolder, env }: RedisFacts): Promi
   const local = readRecord(redisFolder);
   const url = given ?? (local && local.pid > 0 ? `redis://127.0.0.1:${local.port}` : undefined);
   if (!url) return [startable(env)];
-  const shown = url.replace(/^(\w+:\/\/)[^@/]*@/, '$1***@');
+  const shown = shownAddress(url);
   try {
-    const [info] = await askRedis(parseRedisUrl(url), [['INFO']], ANSWER_MS);
-    if (typeof info !== 'string') throw new Error(`INFO was answered with ${reasonOf(info)}`);
-    return judgeInfo(info, shown);
+    const targets = await redisTargets(url);
+    const found = await Promise.all(targets.map((target) => judgeServer(target, shown)));
+    return found.flat();
   } catch (error) {
     // What `up` has left behind when it was killed is no trouble: the next start takes it over.
     if (!given) return [startable(env)];
     const remedy = 'Start that server or correct REDIS_URL; without it `remuda up` starts a local one.';
     return [fail('redis', `${shown} cannot be used: ${reasonOf(error)}`, remedy)];
   }
+}
+
+async function judgeServer(target: RedisTarget, shown: string): Promise<Finding[]> {
+  const [info] = await askRedis(target, [['INFO']], ANSWER_MS);
+  if (typeof info !== 'string') throw new Error(`INFO was answered with ${reasonOf(info)}`);
+  return judgeInfo(info, shown);
 }
 
 function startable(env: NodeJS.ProcessEnv): Finding {

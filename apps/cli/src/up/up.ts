@@ -3,6 +3,7 @@
  * through its HTTP API first. Whatever way it ends, it leaves no process behind (local-fleet.ts, guardian.ts).
  */
 
+import { shownAddress } from '@remuda/core/store/redis-address';
 import { ApiClient, type ApiClientOptions } from '../api/api-client.js';
 import { CliError, Interrupted, reasonOf } from '../cli-error.js';
 import { type CommandContext, printJson } from '../commands/context.js';
@@ -167,7 +168,7 @@ function addressLines(fleet: LocalFleet): string[] {
     `  docs       ${fleet.apiUrl}/docs`,
     `  metrics    ${fleet.apiUrl}/metrics`,
     `  workers    ${fleet.apiUrl}/v1/fleet`,
-    `  Redis      ${fleet.redisUrl.replace(/^(\w+:\/\/)[^@/]*@/, '$1***@')}`,
+    `  Redis      ${shownAddress(fleet.redisUrl)}`,
     `  logs       ${fleet.logs}`,
   ];
 }

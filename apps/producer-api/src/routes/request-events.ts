@@ -10,8 +10,8 @@ import type { App, ServerDeps } from '../deps.js';
 import { binary, problems } from '../openapi.js';
 import { IdParams, knownForm } from './requests.js';
 
-/** The end is told at once; between queued and running nobody rings, so the record is read this often. */
-const LOOK_EVERY_MS = 2_000;
+/** The end is told at once; of the beginning of a run nobody rings, so the record is read this often. */
+const LOOK_EVERY_MS = 5_000;
 /** Proxies close what is silent for longer. */
 const HEARTBEAT_EVERY_MS = 15_000;
 /** A client whose connection was cut comes back after that. */

@@ -5,7 +5,7 @@ import { ROOT } from '../../rig/bench-models.js';
 
 const SCRIPTS = join(ROOT, 'packages/core/src/store/scripts');
 /** Refuses the write of an attempt that was overtaken. */
-const FENCE = /^ *elseif f\[2\] and tonumber\(f\[2\]\) > token then verdict = 'fenced'\n/m;
+const FENCE = /^ *elseif [^\n]*> token then verdict = 'fenced'\n/m;
 
 /** @throws Error where the fence is not found: the mutation must not pass by doing nothing */
 export function layUnfencedScripts(folder: string): string {

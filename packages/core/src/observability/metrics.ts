@@ -293,6 +293,12 @@ export const METRICS = {
     help: 'What was put right, by kind: expired, taken_out, rerouted; job_added, job_freed, job_removed, payload_removed, outcome_removed, retention_set, relisted, worker_lost.',
     labels: ['kind'],
   },
+  lost: {
+    name: 'remuda_lost_total',
+    kind: 'counter',
+    help: 'Accepted requests that Redis no longer had when the connection of the API came back.',
+    labels: [],
+  },
   redisErrors: {
     name: 'remuda_redis_errors_total',
     kind: 'counter',

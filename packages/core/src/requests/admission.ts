@@ -10,6 +10,7 @@ import type { JobQueues } from '../queue/job-queue.js';
 import type { Partition } from '../queue/partitions.js';
 import { QueueDepths } from '../queue/queue-depths.js';
 import type { Redis } from '../store/redis.js';
+import { memoryShare } from '../store/redis-memory.js';
 
 /** How long an answer of Redis about its memory is good for. */
 const FRESH_MS = 1_000;
@@ -82,11 +83,7 @@ export class Admission {
   }
 
   async #askMemory(): Promise<void> {
-    const info = await this.#options.redis.info('memory');
-    const used = Number(/^used_memory:(\d+)/m.exec(info)?.[1] ?? 0);
-    const most = Number(/^maxmemory:(\d+)/m.exec(info)?.[1] ?? 0);
-    // 0: no limit is set.
-    const share = most > 0 ? used / most : 0;
+    const share = await memoryShare(this.#options.redis);
     this.#fullAt = share >= FULL_SHARE ? share : null;
   }
 }

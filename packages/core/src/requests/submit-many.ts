@@ -97,7 +97,7 @@ async function storeAndEnqueue(entries: readonly Prepared[], deps: SubmitManyDep
         if (verdict.status === 'rejected') throw verdict.reason;
         if (verdict.value === 'conflict') throw conflict(entry.acceptance.requestId);
         if (verdict.value === 'known')
-          return await guard.run(() => submitter.known(entry.acceptance.requestId));
+          return await guard.run(() => submitter.replicated(submitter.known(entry.acceptance.requestId)));
         if (failures.has(entry)) throw failures.get(entry);
         return submitter.accepted(entry);
       } catch (error) {
@@ -117,7 +117,7 @@ function isVerdict(
 /** Adds the jobs, one write for each partition. Returns those that could not be added, and why. */
 async function enqueue(
   entries: readonly Prepared[],
-  { queues, guard }: SubmitManyDeps,
+  { queues, guard, submitter }: SubmitManyDeps,
 ): Promise<Map<Prepared, unknown>> {
   const failures = new Map<Prepared, unknown>();
   await Promise.all(
@@ -125,7 +125,7 @@ async function enqueue(
       const queue = queues.of((members[0] as Prepared).partition);
       const tickets = members.map(({ acceptance }) => ticketOf(recordOf(acceptance)));
       await guard
-        .run(() => queue.addMany(tickets))
+        .run(() => submitter.replicated(queue.addMany(tickets)))
         .catch((error: unknown) => {
           for (const member of members) failures.set(member, error);
         });

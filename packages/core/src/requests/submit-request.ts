@@ -51,6 +51,10 @@ export interface SubmitDeps {
   shadows?: { offer(acceptance: Acceptance): void };
   /** Which tenants and keys have webhook endpoints. */
   endpoints: Pick<EndpointView, 'wants'>;
+  /** What a 202 waits for beyond Redis's own answer; default: nothing. */
+  replicas?: { confirm(): Promise<void> };
+  /** Told of each 202. */
+  lost?: { note(requestId: string, resultTtlMs: number): void };
   life: LifeLog;
   clock: Clock;
   /** How long results are kept where the request does not say. */
@@ -83,8 +87,9 @@ export class RequestSubmitter {
   async submit(submission: Submission): Promise<Submitted> {
     const prepared = await this.prepare(submission);
     try {
-      if (prepared.supplied) return await this.#deps.guard.run(() => this.#acceptThenEnqueue(prepared));
-      await this.#deps.guard.run(() => this.#acceptAndEnqueue(prepared));
+      const { guard } = this.#deps;
+      if (prepared.supplied) return await guard.run(() => this.replicated(this.#acceptThenEnqueue(prepared)));
+      await guard.run(() => this.replicated(this.#acceptAndEnqueue(prepared)));
       return this.accepted(prepared);
     } catch (error) {
       throw this.refused(prepared, error);
@@ -166,6 +171,13 @@ export class RequestSubmitter {
     return this.accepted(prepared);
   }
 
+  /** What was stored counts when the replicas that are waited for have it, too. */
+  async replicated<T>(stored: Promise<T>): Promise<T> {
+    const answer = await stored;
+    await this.#deps.replicas?.confirm();
+    return answer;
+  }
+
   /** Answers with what is there, and makes sure of its job: an earlier call may have died between the two. */
   async known(requestId: string): Promise<Submitted> {
     const { store, queues, clock } = this.#deps;
@@ -189,6 +201,7 @@ export class RequestSubmitter {
     metrics.accepted.inc({ model, device_class, lane });
     for (const payload of acceptance.payloads) metrics.payloadBytes.observe({ model }, payload.length);
     if (life.enabled) this.#logAcceptance(prepared);
+    this.#deps.lost?.note(acceptance.requestId, acceptance.resultTtlMs);
     this.#deps.shadows?.offer(acceptance);
     return { record: presentRequest(recordOf(acceptance), clock.now()), known: false };
   }

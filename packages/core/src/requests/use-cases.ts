@@ -7,6 +7,7 @@ import { CursorSealer } from '../access/cursor-sealer.js';
 import { FleetView } from '../fleet/fleet-view.js';
 import { type Clock, systemClock } from '../lifecycle/clock.js';
 import { type Service, ServiceGroup } from '../lifecycle/service.js';
+import { LostAcceptances } from '../mend/lost-acceptances.js';
 import { DeploymentView } from '../models/deployment-view.js';
 import type { ModelReports } from '../models/describe-admin-models.js';
 import { ModelAdmin, type ModelAdminDeps } from '../models/edit-models.js';
@@ -62,6 +63,8 @@ export interface RequestUseCaseDeps {
   resultTtlS?: number;
   /** Most jobs that may wait in one partition. Default 50,000: at 1-2 KB each that is 100 MB of Redis. */
   maxQueueDepth?: number;
+  /** What a 202 waits for beyond Redis's own answer; default: nothing. */
+  replicas?: { confirm(): Promise<void> };
   /** Whether a request that cannot be expected to meet its deadline is refused. Default true. */
   refuseHopeless?: boolean;
   clock?: Clock;
@@ -199,6 +202,8 @@ function partsOf(deps: RequestUseCaseDeps) {
   });
   const submitter = new RequestSubmitter({
     ...gates,
+    replicas: deps.replicas,
+    lost: new LostAcceptances({ redis, keys, clock, logger, metrics }),
     endpoints: endpointView,
     shadows,
     store,

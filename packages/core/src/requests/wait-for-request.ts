@@ -75,7 +75,7 @@ export class RequestWaiters implements Service {
       for (;;) {
         const left = until - clock.now();
         if (isTerminal(record.status) || left <= 0 || signal?.aborted || this.#stopped) return record;
-        await bell.wait(Math.min(left, recheckMs(), untilDeadline(record, clock.now())));
+        await bell.wait(Math.min(left, RECHECK_MS, untilDeadline(record, clock.now())));
         record = await this.#readAgain(record, sight, until);
       }
     } finally {
@@ -117,11 +117,6 @@ export class RequestWaiters implements Service {
   readonly #wakeAll = (): void => {
     for (const wakes of this.#waiting.values()) for (const wake of wakes) wake();
   };
-}
-
-/** Spread, so that a thousand who came together do not all read at once for ever. */
-function recheckMs(): number {
-  return RECHECK_MS * (1 - Math.random() / 5);
 }
 
 /** Until its next deadline: reading it then ends it, where nobody else has. Not sooner than clocks are known. */

@@ -1,6 +1,7 @@
 /** Settings from environment variables: zod checks them, unknown REMUDA_* ones are errors that list the known ones. */
 import type * as z from 'zod';
 import { nearNames } from '../repository/near-names.js';
+import { shownAddress } from '../store/redis-address.js';
 
 /** What commands take, wherever it turns up beside what else begins with REMUDA_API_. */
 const COMMANDS = /^REMUDA_(URL|API_KEY)$/;
@@ -39,7 +40,7 @@ export function readSettings<Shape extends z.ZodRawShape>(
 
 /** Without the user and the password of an address. */
 function shown(value: string | undefined): string {
-  return JSON.stringify(value?.replace(/\/\/[^/]*@/g, '//…@'));
+  return JSON.stringify(value === undefined ? value : shownAddress(value));
 }
 
 /** REMUDA_WORKER_ for a schema with REMUDA_WORKER_PORT. */

@@ -1,14 +1,30 @@
 /** Settings that the API and the workers share; all parts of one fleet need the same values. */
 import * as z from 'zod';
 import type { Keyspace } from '../store/keys.js';
+import { parseRedisAddress, withTls } from '../store/redis-address.js';
 import { parseAllowed } from '../webhooks/address-rules.js';
+
+const file = z.string().min(1).optional();
 
 export const SharedSettings = z.object({
   REDIS_URL: z
     .string()
-    .regex(/^(rediss?|unix):\/\//, { error: 'a redis://, rediss:// or unix:// address' })
+    .superRefine((url, context) => {
+      try {
+        parseRedisAddress(url);
+      } catch (error) {
+        context.addIssue({ code: 'custom', message: (error as Error).message });
+      }
+    })
     .default('redis://127.0.0.1:6379')
-    .describe('The Redis of the fleet.'),
+    .describe('The Redis of the fleet; docs/redis.md has the forms for TLS, Sentinel and Cluster.'),
+  REMUDA_REDIS_TLS_CA: file.describe(
+    'With rediss://: file of the certificates to trust; default those of Node.',
+  ),
+  REMUDA_REDIS_TLS_CERT: file.describe(
+    'With rediss://: file of the certificate to show, where Redis asks for one.',
+  ),
+  REMUDA_REDIS_TLS_KEY: file.describe('With rediss://: file of the key of that certificate.'),
   REMUDA_KEY_PREFIX: z
     .string()
     .regex(/^[A-Za-z0-9_-]{1,64}$/)
@@ -84,4 +100,15 @@ export function keyspaceOf(settings: Shared): Keyspace {
       mostBytes: settings.REMUDA_DEAD_LETTER_BYTES,
     },
   };
+}
+
+/** The address of Redis with all that the settings say about it. @throws Error where a file cannot be read */
+export function redisUrlOf(settings: Shared): string {
+  const url = withTls(settings.REDIS_URL, {
+    ca: settings.REMUDA_REDIS_TLS_CA,
+    cert: settings.REMUDA_REDIS_TLS_CERT,
+    key: settings.REMUDA_REDIS_TLS_KEY,
+  });
+  parseRedisAddress(url);
+  return url;
 }

@@ -248,6 +248,11 @@ export class Keys {
     return `${this.space.prefix}:rerouter`;
   }
 
+  /** String with a time to live: written last, to see how far replicas have come. */
+  replicaMark(): string {
+    return `${this.space.prefix}:replica-mark`;
+  }
+
   /** Hash: one event on its way to one address, with its body and the log of its attempts. */
   webhook(deliveryId: string): string {
     return `${this.space.prefix}:webhook:${deliveryId}`;

@@ -2,7 +2,7 @@
  * How ioredis gets a socket that reads into one buffer, used again for every read. Each piece is offered to `take`;
  * what that leaves goes to ioredis, as a copy.
  */
-import { createConnection, type Socket, type TcpNetConnectOpts } from 'node:net';
+import { createConnection, type OnReadOpts, type Socket, type TcpNetConnectOpts } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 
 /** @returns whether the bytes were taken; they are overwritten by the next read */
@@ -66,17 +66,22 @@ class Connector {
 }
 
 function open({ host, port, family, path, tls }: Address, take: TakeBytes): Socket {
-  const buffer = Buffer.allocUnsafeSlow(READ_BYTES);
-  let socket: Socket;
-  const onread = {
-    buffer,
-    callback: (length: number): boolean => {
-      const piece = buffer.subarray(0, length);
-      if (!take(piece)) socket.emit('data', Buffer.from(piece));
-      return true;
-    },
-  };
+  let socket: Socket | undefined;
+  const onread = intoOneBuffer(take, () => socket);
   const options = { ...(path ? { path } : { host, port, family }), ...tls, onread } as TcpNetConnectOpts;
   socket = tls ? (connectTls(options) as Socket) : createConnection(options);
   return socket;
+}
+
+/** Node's option `onread`. */
+export function intoOneBuffer(take: TakeBytes, socket: () => Socket | undefined): OnReadOpts {
+  const buffer = Buffer.allocUnsafeSlow(READ_BYTES);
+  return {
+    buffer,
+    callback: (length: number): boolean => {
+      const piece = buffer.subarray(0, length);
+      if (!take(piece)) socket()?.emit('data', Buffer.from(piece));
+      return true;
+    },
+  };
 }

@@ -3,8 +3,10 @@
  * rather than kept in memory; workers and runners wait for Redis for ever, so that nothing they hold is dropped.
  */
 import { readFileSync } from 'node:fs';
-import { Redis, type RedisOptions } from 'ioredis';
+import { Cluster, Redis, type RedisOptions, SentinelConnector } from 'ioredis';
 import { onreadConnector, type TakeBytes } from './onread-connector.js';
+import { parseRedisAddress, type RedisAddress } from './redis-address.js';
+import { sentinelConnector } from './sentinel-connector.js';
 
 export type { Redis } from 'ioredis';
 
@@ -33,31 +35,108 @@ const PROFILES: Record<RedisRole, RedisOptions> = {
 };
 
 export interface ConnectOptions {
-  /** redis://, rediss:// or unix:// */
+  /** Of any form that redis-address.ts knows. */
   url: string;
   role: RedisRole;
   /** Shown by CLIENT LIST. */
   name: string;
   onError(error: Error): void;
-  /** Reads into one reused buffer, and is offered every piece that comes before ioredis is. */
+  /** Reads into one reused buffer, and is offered every piece that comes before ioredis is. Not with a Cluster. */
   onBytes?: TakeBytes;
 }
 
-/** A connection of the given role. It connects by itself and reconnects for ever; errors go to onError. */
+/**
+ * A connection of the given role. It connects by itself and reconnects for ever; errors go to onError. With a Cluster it
+ * is one to each of its servers that looks like a single one: what concerns all keys goes to redisNodes().
+ */
 export function connectRedis({ url, role, name, onError, onBytes }: ConnectOptions): Redis {
+  const address = parseRedisAddress(url);
   const options: RedisOptions = {
     ...PROFILES[role],
     connectionName: `remuda-${name}`,
     connectTimeout: CONNECT_TIMEOUT_MS,
     keepAlive: 10_000,
-    retryStrategy: (times) => Math.min(RECONNECT_MS.first * 2 ** Math.min(times, 6), RECONNECT_MS.most),
-    ...(onBytes ? { Connector: onreadConnector(onBytes) as unknown as RedisOptions['Connector'] } : {}),
+    retryStrategy: reconnectAfter,
+    reconnectOnError: isDemoted,
   };
-  const redis = new Redis(url.replace(/^unix:\/\//, ''), options);
+  const redis =
+    address.kind === 'cluster' ? openCluster(address, options) : openRedis(address, options, onBytes);
   redis.on('error', onError);
   defineScripts(redis);
-  if (role !== 'subscriber' && role !== 'payloads') writeOncePerTurn(redis);
+  if (role === 'subscriber' || role === 'payloads') return redis;
+  const cluster = clusterOf(redis);
+  if (cluster) cluster.on('+node', (node: Redis) => writeOncePerTurn(node));
+  else writeOncePerTurn(redis);
   return redis;
+}
+
+function reconnectAfter(times: number): number {
+  return Math.min(RECONNECT_MS.first * 2 ** Math.min(times, 6), RECONNECT_MS.most);
+}
+
+/** It is a replica by now: the next connection leads to the new master. The command is sent again where the role waits. */
+function isDemoted(error: Error): 2 | false {
+  return error.message.includes('READONLY') ? 2 : false;
+}
+
+function openRedis(
+  address: Exclude<RedisAddress, { kind: 'cluster' }>,
+  options: RedisOptions,
+  onBytes: TakeBytes | undefined,
+): Redis {
+  const { username, password, db } = address;
+  const login = { username, password, db };
+  if (address.kind === 'socket')
+    return new Redis({ ...options, ...login, path: address.path, ...reading(onBytes) });
+  const { tls } = address;
+  if (address.kind === 'single') {
+    const { host, port } = address;
+    return new Redis({ ...options, ...login, host, port, tls, ...reading(onBytes) });
+  }
+  const { sentinels, master, sentinelUsername, sentinelPassword } = address;
+  return new Redis({
+    ...{ ...options, ...login, sentinels, name: master, role: 'master', sentinelUsername, sentinelPassword },
+    ...(tls ? { tls, sentinelTLS: tls, enableTLSForSentinelMode: true } : {}),
+    sentinelRetryStrategy: reconnectAfter,
+    sentinelCommandTimeout: CONNECT_TIMEOUT_MS,
+    // A master that hangs keeps its connections: the Sentinels say when another has taken over.
+    ...{ failoverDetector: true, sentinelMaxConnections: 2 },
+    Connector: sentinelConnector(SentinelConnector, onBytes),
+  } as RedisOptions);
+}
+
+function reading(onBytes: TakeBytes | undefined): Pick<RedisOptions, 'Connector'> {
+  return onBytes ? { Connector: onreadConnector(onBytes) as unknown as RedisOptions['Connector'] } : {};
+}
+
+function openCluster(
+  { nodes, username, password, tls }: Extract<RedisAddress, { kind: 'cluster' }>,
+  { retryStrategy, enableOfflineQueue = true, ...redisOptions }: RedisOptions,
+): Redis {
+  const cluster = new Cluster(nodes, {
+    redisOptions: { ...redisOptions, username, password, tls },
+    enableOfflineQueue,
+    clusterRetryStrategy: reconnectAfter,
+    // Certificates name hosts, not the addresses they are found under.
+    ...(tls ? { dnsLookup: (host, done) => done(null, host) } : {}),
+    slotsRefreshTimeout: CONNECT_TIMEOUT_MS,
+  });
+  // What is used of it is what both have; the rest goes through redisNodes().
+  return cluster as unknown as Redis;
+}
+
+function clusterOf(redis: object): Cluster | null {
+  return redis instanceof Cluster ? redis : null;
+}
+
+/** The servers that keys are spread over. */
+export function redisNodes(redis: Redis): Redis[] {
+  return clusterOf(redis)?.nodes('master') ?? [redis];
+}
+
+/** Whether its keys are spread over several servers, so that a command may take keys of one slot only. */
+export function isCluster(redis: Redis): boolean {
+  return clusterOf(redis) !== null;
 }
 
 /**
@@ -98,11 +177,6 @@ export async function waitUntilReady(redis: Redis, ms: number): Promise<void> {
     };
     redis.once('ready', ready);
   });
-}
-
-/** The servers that keys are spread over: what a command that concerns all keys has to be sent to. */
-export function redisNodes(redis: Redis): Redis[] {
-  return [redis];
 }
 
 /** Ends a connection without waiting for what is under way. */

@@ -17,7 +17,7 @@ import {
 } from '@remuda/core/requests/use-cases';
 import { Keys } from '@remuda/core/store/keys';
 import type { OutcomeExtras, UnitWrite } from '@remuda/core/store/outcome';
-import { closeRedis, connectRedis, type Redis, waitUntilReady } from '@remuda/core/store/redis';
+import { closeRedis, connectRedis, type Redis, redisNodes, waitUntilReady } from '@remuda/core/store/redis';
 import { RequestStore } from '@remuda/core/store/request-store';
 import type { StoredRecord } from '@remuda/core/store/stored-record';
 import { encodeFrame, HarnessConfig, type ModelSignature, type RawTensor } from '@remuda/schemas';
@@ -86,12 +86,14 @@ function testUrl(): string {
 
 async function dropKeys(redis: Redis, prefix: string): Promise<void> {
   if (redis.status !== 'ready') return;
-  let cursor = '0';
-  do {
-    const [next, found] = await redis.scan(cursor, 'MATCH', `${prefix}*`, 'COUNT', 1_000);
-    if (found.length > 0) await redis.unlink(...found);
-    cursor = next;
-  } while (cursor !== '0');
+  for (const node of redisNodes(redis)) {
+    let cursor = '0';
+    do {
+      const [next, found] = await node.scan(cursor, 'MATCH', `${prefix}*`, 'COUNT', 1_000);
+      await Promise.all(found.map((key) => redis.unlink(key)));
+      cursor = next;
+    } while (cursor !== '0');
+  }
 }
 
 export function signature(over: Partial<ModelSignature> = {}): ModelSignature {
