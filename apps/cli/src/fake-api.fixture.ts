@@ -12,6 +12,8 @@ interface Sent {
   type: string | undefined;
   authorization: string | undefined;
   actor: string | undefined;
+  /** Idempotency-Key. */
+  onceKey: string | undefined;
   body: string;
 }
 
@@ -25,7 +27,8 @@ export async function setup(answers: Answers = {}, env: Record<string, string> =
     const prefer = headers.prefer as string | undefined;
     const { authorization, 'content-type': type } = headers;
     const actor = headers['remuda-actor'] as string | undefined;
-    sent.push({ method, path, prefer, type, authorization, actor, body: await textOf(request) });
+    const onceKey = headers['idempotency-key'] as string | undefined;
+    sent.push({ method, path, prefer, type, authorization, actor, onceKey, body: await textOf(request) });
     const { status = 200, body } = answers[`${method} ${path}`] ?? { status: 404, body: 'nothing here' };
     response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
   });

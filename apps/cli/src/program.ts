@@ -7,7 +7,7 @@ import { addAccessCommands } from './access-program.js';
 import { jsonOption, withApi } from './api-options.js';
 import { CliError } from './cli-error.js';
 import type { CommandContext } from './commands/context.js';
-import { namedValue, pointInTime, wholeNumber } from './commands/option-values.js';
+import { namedValue, pointInTime, printable, wholeNumber } from './commands/option-values.js';
 import type { CliConfig } from './config.js';
 import { EXIT, EXIT_HELP } from './exit-codes.js';
 import { addLetterCommands } from './letter-program.js';
@@ -150,6 +150,11 @@ function addSubmit(program: Command, choose: (run: Run) => void): void {
       .option('--version <version>', 'number or alias of the version (default: as the model is served)')
       .addOption(waitOption())
       .option('--webhook <url>', 'address that is told of the end of the request')
+      .option(
+        '--idempotency-key <key>',
+        'your name for this call: sent again with the same content, it makes no second request',
+        printable,
+      )
       .addOption(new Option('--priority <n>', '0 goes first, 9 last').argParser(wholeNumber(0, 9)))
       .addOption(
         new Option('--timeout-ms <n>', 'expire when it has not begun to run by then').argParser(

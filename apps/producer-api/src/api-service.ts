@@ -86,7 +86,9 @@ export class ApiService implements Service {
       life,
       metrics,
       resultTtlS: config.resultTtlS,
+      idempotencyTtlS: config.idempotencyTtlS,
       maxQueueDepth: config.maxQueueDepth,
+      priorityStepRows: config.priorityStepRows,
       refuseHopeless: config.refuseHopeless,
       clock: this.#clock,
     });
@@ -183,9 +185,9 @@ export class ApiService implements Service {
 
   /** Here too, so that deadlines are kept and jobs mended where no worker lives. The rerouter needs a live worker. */
   #newSweeper(life: LifeLog, metrics: Metrics): Sweeper {
-    const { store, queues, deployments, letters } = this.#useCases;
+    const { store, queues, deployments, letters, coalescing } = this.#useCases;
     return new Sweeper({
-      letters,
+      ...{ letters, coalescing },
       ...{ redis: this.#redis, store, queues, metrics, life, clock: this.#clock },
       isTakenOut: (model) => !deployments.of(model).registered,
       onError: sparseErrors(this.#logger, 'a turn of the sweeper failed; the next one goes on'),

@@ -38,6 +38,11 @@ export const ApiSettings = SharedSettings.extend({
     .describe(
       'Seconds that results are kept after the end where a request does not say. Lower it to save Redis memory.',
     ),
+  REMUDA_API_IDEMPOTENCY_TTL_S: whole(60, 30 * 24 * 3600)
+    .default(86_400)
+    .describe(
+      'Seconds that an Idempotency-Key is remembered, from its first call. Each takes 1-2 KB of Redis; lower it to save that.',
+    ),
   REMUDA_API_MAX_QUEUE_DEPTH: whole(1, 10_000_000)
     .default(50_000)
     .describe(
@@ -85,6 +90,7 @@ export function apiConfig(env: NodeJS.ProcessEnv) {
   return {
     redisUrl: redisUrlOf(settings),
     keyspace: keyspaceOf(settings),
+    priorityStepRows: settings.REMUDA_PRIORITY_STEP_ROWS,
     modelsFolder: settings.REMUDA_MODELS,
     host: settings.REMUDA_API_HOST,
     auth: settings.REMUDA_API_AUTH,
@@ -93,6 +99,7 @@ export function apiConfig(env: NodeJS.ProcessEnv) {
     maxBodyBytes: settings.REMUDA_API_MAX_BODY_BYTES,
     maxJsonBytes: Math.min(settings.REMUDA_API_MAX_JSON_BYTES, settings.REMUDA_API_MAX_BODY_BYTES),
     resultTtlS: settings.REMUDA_API_RESULT_TTL_S,
+    idempotencyTtlS: settings.REMUDA_API_IDEMPOTENCY_TTL_S,
     maxQueueDepth: settings.REMUDA_API_MAX_QUEUE_DEPTH,
     refuseHopeless: settings.REMUDA_API_REFUSE_HOPELESS === 'true',
     drainDelayMs: settings.REMUDA_API_DRAIN_DELAY_MS,

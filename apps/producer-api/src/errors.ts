@@ -63,7 +63,8 @@ export function toProblem(error: unknown, { traceId, instance }: ProblemContext)
     ...(suggestions && suggestions.length > 0 ? { suggestions: [...suggestions] } : {}),
     ...(details ? { details } : {}),
   };
-  const again = problem.status === 429 || problem.status === 503 ? retryAfter(error) : undefined;
+  const waits = problem.status === 429 || problem.status === 503 || code === 'idempotency_in_progress';
+  const again = waits ? retryAfter(error) : undefined;
   if (again !== undefined) headers['retry-after'] = again;
   return { problem, headers };
 }

@@ -1,5 +1,6 @@
 /** From a parsed body to a Submission: everything is checked here that can be, so that nothing invalid is ever stored. */
 import type { Caller } from '@remuda/core/access/caller';
+import type { ReservedId } from '@remuda/core/requests/idempotency';
 import type { RequestUseCases, Submission } from '@remuda/core/requests/submission';
 import { validateItems } from '@remuda/core/requests/validate-inputs';
 import type { AllowedAddresses } from '@remuda/core/webhooks/address-rules';
@@ -13,6 +14,8 @@ export interface SubmissionContext {
   lane: Lane;
   traceId: string;
   caller: Caller;
+  /** Where the call has an Idempotency-Key. */
+  reserved?: ReservedId | undefined;
   /** Where webhooks may be sent to beside public addresses. */
   webhookAllowed: AllowedAddresses;
   /** Where the request stands in the body; [] but in a batch. */
@@ -22,7 +25,7 @@ export interface SubmissionContext {
 /** @throws InvalidInputError, and RemudaError as RequestUseCases.resolve */
 export async function toSubmission(
   body: ParsedBody,
-  { model, lane, traceId, caller, webhookAllowed, path }: SubmissionContext,
+  { model, lane, traceId, caller, reserved, webhookAllowed, path }: SubmissionContext,
   useCases: Pick<RequestUseCases, 'resolve'>,
 ): Promise<Submission> {
   refuseUnsupported(body.options, path);
@@ -41,6 +44,7 @@ export async function toSubmission(
     lane,
     tenant: caller.tenant,
     keyId: caller.keyId,
+    ...(reserved && { reserved }),
     traceId,
     path,
   };

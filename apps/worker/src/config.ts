@@ -1,6 +1,7 @@
 /** Every setting of a worker, read from the environment once. The only file of this app that reads it. */
 import { hostname } from 'node:os';
 import { parseProviderSwitch } from '@remuda/core/devices/provider-switch';
+import { BULK_SHARE } from '@remuda/core/fairness/lane-share';
 import { newWorkerId } from '@remuda/core/ids';
 import { runnerEnvironment } from '@remuda/core/inference/runner-environment';
 import { parseBudgets } from '@remuda/core/models/memory-budget';
@@ -66,6 +67,14 @@ export const WorkerSettings = SharedSettings.extend({
     .default(0)
     .describe('Port of /livez, /readyz and /metrics; 0 takes a free one. Set it where a probe must find it.'),
   REMUDA_WORKER_HOST: z.string().default('127.0.0.1').describe('Address that port listens on.'),
+  REMUDA_WORKER_BULK_SHARE: z.coerce
+    .number()
+    .min(0)
+    .max(0.9)
+    .default(BULK_SHARE)
+    .describe(
+      'Least share of the rows that the bulk lane gets while both lanes wait. 0: it gets what interactive leaves.',
+    ),
   REMUDA_WORKER_LOCK_MS: z.coerce
     .number()
     .int()
@@ -158,6 +167,7 @@ export function workerConfig(env: NodeJS.ProcessEnv) {
     workerId: settings.REMUDA_WORKER_ID ?? newWorkerId(hostname(), process.pid),
     redisUrl: redisUrlOf(settings),
     keyspace: keyspaceOf(settings),
+    priorityStepRows: settings.REMUDA_PRIORITY_STEP_ROWS,
     modelsFolder: settings.REMUDA_MODELS,
     cacheFolder: settings.REMUDA_MODEL_CACHE,
     /** Value of a header "env:NAME" of a model's source. */
@@ -168,6 +178,7 @@ export function workerConfig(env: NodeJS.ProcessEnv) {
     idleMs: settings.REMUDA_WORKER_IDLE_MS,
     host: settings.REMUDA_WORKER_HOST,
     port: settings.REMUDA_WORKER_PORT,
+    bulkShare: settings.REMUDA_WORKER_BULK_SHARE,
     lockMs: settings.REMUDA_WORKER_LOCK_MS,
     drainMs: settings.REMUDA_WORKER_DRAIN_MS,
     /** After the drain: how long a runner may take to release its models. */

@@ -3,6 +3,7 @@
  * together. Loading takes the steps and the memory of a real one, as told.
  */
 import type { ModelSource } from '@remuda/core/harness/harness';
+import type { BatchOrder } from '@remuda/core/inference/runner-process';
 import type { ModelRunner } from './hosted-device.js';
 
 export interface LightRunnerOptions {
@@ -11,6 +12,10 @@ export interface LightRunnerOptions {
   stageMs?: number;
   /** What a load adds to the memory; default 0. */
   memoryBytes?(source: ModelSource): number;
+  /** Called with each batch; its answer is what ends the run. */
+  onRun?(order: BatchOrder): Promise<void>;
+  /** What each run is said to have taken; default: nothing is said. */
+  runSeconds?: number;
   /** Throws to let a load fail. */
   onLoad?(source: ModelSource): void;
 }
@@ -70,13 +75,18 @@ export class LightRunner implements ModelRunner {
   scale: ModelRunner['scale'] = async (_modelId, instances) => ({ instances, memoryBytes: 0 });
 
   /** As if every request had been taken back meanwhile: nothing is written. */
-  run: ModelRunner['run'] = async ({ units }) => ({
-    outcomes: units.map(() => ({ kind: 'dropped', reason: 'record_missing' })),
-    fetchMs: 0,
-    runMs: 0,
-    writeMs: 0,
-    runs: [],
-  });
+  run: ModelRunner['run'] = async (order) => {
+    const { onRun, runSeconds: seconds } = this.#options;
+    await onRun?.(order);
+    const rows = order.units.reduce((sum, unit) => sum + unit.rows, 0);
+    return {
+      outcomes: order.units.map(() => ({ kind: 'dropped', reason: 'record_missing' })),
+      fetchMs: 0,
+      runMs: 0,
+      writeMs: 0,
+      runs: seconds === undefined ? [] : [{ rows, seconds }],
+    };
+  };
 
   #stage(): Promise<void> {
     return new Promise((resolve) => setTimeout(resolve, this.#options.stageMs ?? 5));

@@ -254,6 +254,7 @@ export class ModelHost implements Service {
           deviceClass,
           runner,
           gate,
+          bulkShare: config.bulkShare,
           workerId: config.workerId,
         }),
       onChange: (slot) => this.#changed(slot),

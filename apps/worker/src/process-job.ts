@@ -17,7 +17,7 @@ import type { JobTicket, TakenJob } from '@remuda/core/queue/job-queue';
 import { type Partition, queueName } from '@remuda/core/queue/partitions';
 import { TryAgainError } from '@remuda/core/queue/retry-policy';
 import { pauseMs, ruleFor } from '@remuda/core/retries/error-classes';
-import type { HarnessConfig, ItemError } from '@remuda/schemas';
+import { DEFAULT_TENANT, type HarnessConfig, type ItemError } from '@remuda/schemas';
 import type { Acquired, WantedVersion } from './acquire-version.js';
 import type { Lease } from './leases.js';
 import type { ServedItem } from './served-model.js';
@@ -92,6 +92,8 @@ function itemsOf(job: TakenJob, now: number): ServedItem[] {
         // A job whose workers keep dying runs alone, away from others.
         group: job.suspect ? `${group}:${ticket.requestId}` : group,
         laneRank: partition.lane === 'interactive' ? 0 : 1,
+        tenant: ticket.tenant ?? DEFAULT_TENANT,
+        weight: ticket.weight ?? 1,
         priority: ticket.priority,
         deadline: ticket.deadline,
         finishDeadline: ticket.finishDeadline ?? 0,

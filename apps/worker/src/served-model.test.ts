@@ -78,6 +78,8 @@ function setup(config: Record<string, unknown> = {}) {
       rows: 1,
       group: 'g',
       laneRank: lane === 'interactive' ? 0 : 1,
+      tenant: 'default',
+      weight: 1,
       priority: 5,
       deadline: 0,
       finishDeadline: 0,

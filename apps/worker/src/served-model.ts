@@ -34,6 +34,9 @@ import type { RequestStore } from '@remuda/core/store/request-store';
 import type { HarnessConfig, ItemError, Lane, LoadedModel, ModelSignature } from '@remuda/schemas';
 import type { RateMeter } from './rate-meter.js';
 
+/** What a run is taken for before one was measured. */
+const UNMEASURED_SECONDS = 0.02;
+
 /** An item of a request, waiting for its batch. */
 export interface ServedItem extends Waiting {
   /** Unix milliseconds by which its request must have ended; 0: none. */
@@ -53,6 +56,8 @@ export interface ServedModelDeps {
   /** The runner's: shared by every model in it. */
   gate: SharedGate;
   store: Pick<RequestStore, 'writeOutcomes'>;
+  /** Least share of the rows that bulk gets while both lanes wait. Default: BULK_SHARE. */
+  bulkShare?: number;
   clock: Clock;
   rates: RateMeter;
   logger: Pick<Logger, 'error'>;
@@ -124,6 +129,8 @@ export class ServedModel {
     this.#batcher = new Batcher({
       limits: this.#limits(),
       clock: deps.clock,
+      ...(deps.bulkShare === undefined ? {} : { bulkShare: deps.bulkShare }),
+      refillMs: () => this.#refillMs(),
       dispatch: (items) => this.#dispatch(items),
     });
   }
@@ -280,6 +287,15 @@ export class ServedModel {
       prefetch: probing ? 0 : this.#aheadRuns > 1 ? 1 : instances,
       aheadRows: probing ? this.batchLimit : this.#aheadRuns * this.batchLimit,
     };
+  }
+
+  /**
+   * A quarter of what a batch takes: what the queue sends in place of one that has ended (a newly come request of another
+   * tenant, say) still finds room in the next, and there is time left to fetch the inputs of that.
+   */
+  #refillMs(): number {
+    const seconds = this.profile.runSeconds(this.batchLimit) ?? UNMEASURED_SECONDS;
+    return (1000 * seconds * this.#aheadRuns) / 4;
   }
 
   #updateLimits(): void {

@@ -3,6 +3,7 @@
  * machine or many need nothing of each other but the same Redis and the same model repository.
  */
 import { hostname } from 'node:os';
+import { TenantView } from '@remuda/core/access/tenant-view';
 import { machineStatus } from '@remuda/core/devices/machine';
 import { MachineWatch } from '@remuda/core/devices/machine-watch';
 import { itemError } from '@remuda/core/errors';
@@ -19,11 +20,17 @@ import type { Logger } from '@remuda/core/observability/logger';
 import { createMetrics, type Metrics } from '@remuda/core/observability/metrics';
 import { sparseErrors } from '@remuda/core/observability/sparse-log';
 import { JobQueues } from '@remuda/core/queue/job-queue';
+<<<<<<< HEAD
 import { acceptedAnew } from '@remuda/core/requests/accepted-anew';
+=======
+import { queueName } from '@remuda/core/queue/partitions';
+>>>>>>> main
 import { afterEnd } from '@remuda/core/requests/after-end';
 import { Aftermath } from '@remuda/core/requests/aftermath';
+import { Coalescing } from '@remuda/core/requests/coalescing';
 import { Rerouter } from '@remuda/core/requests/reroute-requests';
 import { Sweeper } from '@remuda/core/requests/sweep-requests';
+import { CacheStore } from '@remuda/core/store/cache-store';
 import { Keys } from '@remuda/core/store/keys';
 import { LetterStore } from '@remuda/core/store/letter-store';
 import { closeRedis, connectRedis, type Redis, waitUntilReady } from '@remuda/core/store/redis';
@@ -81,6 +88,8 @@ export class Worker implements Service {
   readonly #versions: VersionStats;
   readonly #comparer: ShadowComparer;
   readonly #steward: Steward;
+  /** For jobs that are put back: at the turns of their tenants, too. */
+  readonly #tenants: TenantView;
   readonly #queues: JobQueues;
   readonly #webhooks: WebhookParts;
   readonly #rates: RateMeter;
@@ -144,10 +153,17 @@ export class Worker implements Service {
       onShadowEnd: (model, id) => this.#comparer.offer(model, id),
     });
     this.#steward = this.#newSteward();
+    this.#tenants = new TenantView({
+      ...shared,
+      subscriber: this.#subscriber,
+      onError: (error) => this.#redisError(error),
+    });
     this.#queues = new JobQueues({
       redis: this.#redis,
       keyPrefix: config.keyspace.prefix,
       onError: (error) => this.#redisError(error),
+      weightOf: (tenant) => this.#tenants.of(tenant).weight,
+      priorityStepRows: config.priorityStepRows,
     });
     this.#webhooks = webhookParts({
       ...shared,
@@ -187,6 +203,7 @@ export class Worker implements Service {
         machine,
         heartbeats,
         this.#deployments,
+        this.#tenants,
         this.#comparer,
         this.#versions,
         models,
@@ -308,7 +325,7 @@ export class Worker implements Service {
   #newSweeper(): Sweeper {
     const isTakenOut = (model: string): boolean => !this.#deployments.of(model).registered;
     const letters = new LetterStore(this.#redis, this.#store.keys);
-    return new Sweeper({ ...this.#repairDeps(), isTakenOut, letters });
+    return new Sweeper({ ...this.#repairDeps(), isTakenOut, letters, coalescing: this.#newCoalescing() });
   }
 
   #newRerouter(): Rerouter {
@@ -318,8 +335,22 @@ export class Worker implements Service {
   #newAftermath(): Aftermath {
     return new Aftermath({
       ...{ redis: this.#redis, subscriber: this.#subscriber, store: this.#store, clock: this.#clock },
-      handlers: afterEnd({ store: this.#store, outbox: this.#webhooks.outbox }),
+      handlers: afterEnd({
+        ...{ store: this.#store, outbox: this.#webhooks.outbox, coalescing: this.#newCoalescing() },
+      }),
       onError: (error) => this.#redisError(error),
+    });
+  }
+
+  #newCoalescing(): Coalescing {
+    const { keys } = this.#store;
+    return new Coalescing({
+      ...this.#repairDeps(),
+      cache: new CacheStore(this.#redis, keys),
+      ring: (partition) => {
+        const sent = this.#redis.publish(keys.doorbell(), queueName(partition));
+        sent.catch((error: Error) => this.#redisError(error));
+      },
     });
   }
 

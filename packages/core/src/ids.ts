@@ -1,5 +1,5 @@
 /** Every identifier of Remuda is made here. */
-import { randomUUID } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { customAlphabet } from 'nanoid';
 
 const ALPHABET = '0123456789abcdefghijklmnopqrstuvwxyz';
@@ -10,6 +10,13 @@ const secret = customAlphabet(`${ALPHABET}ABCDEFGHIJKLMNOPQRSTUVWXYZ`, 43);
 
 /** req_ and 103 random bits: no two servers need to agree. */
 export const newRequestId = (): string => `req_${twenty()}`;
+/** From which a call that is made once draws the ids of its requests. */
+export const newSeed = (): string => twenty();
+/** The id of a request by its place in such a call: the same one in every process that makes the call. */
+export function reservedRequestId(seed: string, index: number): string {
+  const number = BigInt(`0x${createHash('sha256').update(`${seed}:${index}`).digest('hex')}`);
+  return `req_${number.toString(36).padStart(50, '0').slice(-20)}`;
+}
 /** Tells one acceptance of a request id from another (see store/request-store.ts). */
 export const newNonce = (): string => eight();
 export const newBatchId = (): string => `bat_${eight()}${eight()}`;

@@ -46,6 +46,7 @@ const SettingsPatch = z.strictObject({
   max_queue_delay_ms: LiveSettings.shape.max_queue_delay_ms.nullable(),
   timeout_ms: LiveSettings.shape.timeout_ms.nullable(),
   latency_objective_ms: LiveSettings.shape.latency_objective_ms.describe('null: no objective.'),
+  result_cache: LiveSettings.shape.result_cache.describe('null: no cache.'),
 });
 
 /** PATCH /v1/admin/models/{model}: what is not named stays as it is, null gives it back to model.yaml. */

@@ -39,7 +39,7 @@ export const ModelName = z
 
 export const Lane = z
   .enum(['interactive', 'bulk'])
-  .describe('Kind of traffic; interactive goes before bulk.');
+  .describe('Kind of traffic; interactive goes before bulk, which keeps a share of the rows.');
 export type Lane = z.infer<typeof Lane>;
 
 export const TERMINAL_STATUSES = ['succeeded', 'partial', 'failed', 'cancelled', 'expired'] as const;
@@ -61,7 +61,9 @@ export const RequestMetadata = z
       .min(0)
       .max(9)
       .default(5)
-      .describe('0 goes first, 9 last. Change it to let urgent work overtake.'),
+      .describe(
+        'Among what the same tenant has waiting 0 goes first, 9 last; none waits for ever. Change it to let urgent work overtake.',
+      ),
     timeout_ms: z
       .int()
       .min(1)
@@ -244,6 +246,10 @@ export const RequestRecord = z
     notices: z
       .array(z.string())
       .describe('What is worth knowing, such as that no live worker serves the model.'),
+    cached_from: z
+      .string()
+      .optional()
+      .describe('The identical request whose answer it got, from the result cache or while both waited.'),
     urls: z.strictObject({ self: z.string(), result: z.string(), cancel: z.string() }),
   })
   .meta({ id: 'RequestRecord' });

@@ -4,7 +4,7 @@
  */
 import * as z from 'zod';
 import { ModelName } from './inference-request.js';
-import { LONGEST_RUN_MS } from './model.js';
+import { LONGEST_RUN_MS, ResultCacheRule } from './model.js';
 import { AliasName, LoadMode, VersionNumber, VersionPolicy, VersionRef } from './model-versions.js';
 
 /** When a canary is taken back by itself. */
@@ -71,6 +71,7 @@ export const LiveSettings = z
     max_queue_delay_ms: z.number().min(0).max(60_000).optional(),
     timeout_ms: z.int().min(1).max(LONGEST_RUN_MS).optional(),
     latency_objective_ms: z.number().positive().max(600_000).nullable().optional(),
+    result_cache: ResultCacheRule.nullable().optional(),
   })
   .meta({ id: 'LiveSettings' });
 export type LiveSettings = z.infer<typeof LiveSettings>;

@@ -76,6 +76,34 @@ export const PaddingRule = z
   .meta({ id: 'PaddingRule' });
 export type PaddingRule = z.infer<typeof PaddingRule>;
 
+/** Answers that are given again. */
+export const ResultCacheRule = z
+  .strictObject({
+    ttl_s: z
+      .number()
+      .min(0)
+      .max(7 * 24 * 3600)
+      .describe(
+        'How long an answer is kept, in seconds; 0: only requests under way at the same time share one.',
+      ),
+    max_bytes: z
+      .int()
+      .min(0)
+      .max(1024 ** 4)
+      .default(64 * 1024 ** 2)
+      .describe(
+        'Most bytes of Redis that the answers of this model take; what was used longest ago goes first.',
+      ),
+    shared: z
+      .boolean()
+      .default(false)
+      .describe(
+        'Whether tenants share answers. By the time that a request takes one can then tell whether another has sent the same.',
+      ),
+  })
+  .meta({ id: 'ResultCacheRule' });
+export type ResultCacheRule = z.infer<typeof ResultCacheRule>;
+
 export const HarnessConfig = z
   .strictObject({
     description: z.string().default(''),
@@ -140,6 +168,9 @@ export const HarnessConfig = z
       .array(z.strictObject({ rows: z.int().min(1), dims: z.record(z.string(), z.int().min(1)).default({}) }))
       .default([{ rows: 1, dims: {} }])
       .describe('Runs made before the model takes traffic; dims gives sizes to symbolic axes.'),
+    result_cache: ResultCacheRule.optional().describe(
+      'Keeps answers and gives them to identical requests; without it every request is run.',
+    ),
     model_kwargs: z
       .record(z.string(), z.unknown())
       .default({})

@@ -1,6 +1,6 @@
 /** The tables of settings and of model.yaml say what the schemas say: names, defaults, and for settings the words. */
 import { codesOf, DEFAULT_RULES, isDeadLetter } from '@remuda/core/retries/error-classes';
-import { ERROR_CLASSES, HarnessConfig, PaddingRule, type RetryClass } from '@remuda/schemas';
+import { ERROR_CLASSES, HarnessConfig, PaddingRule, ResultCacheRule, type RetryClass } from '@remuda/schemas';
 import { describe, expect, it } from 'vitest';
 import { readPage, tableOf } from './documents.js';
 
@@ -64,14 +64,16 @@ describe('the settings in the README', async () => {
 });
 
 describe('the fields of model.yaml in docs/models.md', () => {
-  const expectFields = (table: string, rows: Row[]) => {
-    const written = tableOf(readPage('docs/models.md'), table);
+  const expectFields = (table: string, rows: Row[], page = 'docs/models.md') => {
+    const written = tableOf(readPage(page), table);
     expect(written.map((row) => row.slice(0, 2))).toEqual(rows.map((row) => [`\`${row.name}\``, row.value]));
     expect(written.filter((row) => !row[2])).toEqual([]);
   };
 
   it('are those of HarnessConfig, with its defaults', () =>
     expectFields('model.yaml', rowsOf(HarnessConfig)));
+  it('of a result cache, in docs/result-cache.md', () =>
+    expectFields('result_cache', rowsOf(ResultCacheRule), 'docs/result-cache.md'));
   it('of a padding rule too', () => expectFields('padding', rowsOf(PaddingRule)));
   it('and of what restores lengths', () =>
     expectFields('restore', rowsOf(PaddingRule.shape.restore.unwrap().element)));

@@ -117,16 +117,24 @@ export class ApiClient {
     return this.#parse(schema, answer);
   }
 
-  /** Sends a request; the result when it ended within `waitSeconds`, else its record. */
+  /**
+   * Sends a request; the result when it ended within `waitSeconds`, else its record.
+   * @param onceKey Idempotency-Key, printable ASCII
+   */
   async submit(
     model: string,
     { body, headers }: RequestBody,
     waitSeconds: number,
+    onceKey?: string,
   ): Promise<InferenceResult | RequestRecord> {
     const wait = Math.min(waitSeconds, LIMITS.waitSeconds);
     const answer = await this.#call('POST', `/v1/models/${encodeURIComponent(model)}/requests`, {
       body,
-      headers: { ...headers, ...(wait > 0 ? { prefer: `wait=${wait}` } : {}) },
+      headers: {
+        ...headers,
+        ...(wait > 0 ? { prefer: `wait=${wait}` } : {}),
+        ...(onceKey === undefined ? {} : { 'idempotency-key': quoted(onceKey) }),
+      },
       holdMs: wait * 1_000,
     });
     return this.#resultOrRecord(answer);
@@ -246,6 +254,11 @@ export class ApiClient {
       `${this.url} answered ${status}, ${how}. Is it the API of a Remuda of this version?${shown && `\n  ${shown}`}`,
     );
   }
+}
+
+/** A string as structured fields write it. */
+function quoted(text: string): string {
+  return `"${text.replace(/["\\]/g, '\\$&')}"`;
 }
 
 /** Whether it has ended, and this is its result. */

@@ -24,6 +24,12 @@ export function apiAddress(text: string): string {
   throw new InvalidArgumentError('Expected an address such as http://127.0.0.1:8080.');
 }
 
+/** 1 to 255 printable ASCII characters. */
+export function printable(text: string): string {
+  if (/^[\x20-\x7e]{1,255}$/.test(text)) return text;
+  throw new InvalidArgumentError('Expected 1 to 255 printable ASCII characters.');
+}
+
 /** Collects a repeated NAME=VALUE. */
 export function namedValue(text: string, before: readonly NamedValue[] = []): NamedValue[] {
   const at = text.indexOf('=');

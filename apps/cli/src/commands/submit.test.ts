@@ -21,6 +21,13 @@ describe('remuda submit', () => {
     ]);
   });
 
+  it('sends a key of the call, in quotes', async () => {
+    const { run, sent } = await setup({ [POST]: { status: 202, body: record } });
+    expect(await run(['submit', 'add', ...inputs, '--idempotency-key', 'order "7"'])).toBe(0);
+    expect(await run(['submit', 'add', ...inputs])).toBe(0);
+    expect(sent.map(({ onceKey }) => onceKey)).toEqual(['"order \\"7\\""', undefined]);
+  });
+
   it('names a version, by number or alias', async () => {
     const { run, sent } = await setup({ [POST]: { status: 202, body: record } });
     expect(await run(['submit', 'add', ...inputs, '--version', 'canary'])).toBe(0);

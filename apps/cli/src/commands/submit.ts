@@ -18,6 +18,8 @@ export interface SubmitOptions extends ApiOptions {
   webhook?: string;
   priority?: number;
   timeoutMs?: number;
+  /** Sent again with the same content it makes nothing new. */
+  idempotencyKey?: string;
   startBy?: string;
   finishTimeout?: number;
   finishBy?: string;
@@ -39,7 +41,7 @@ export async function submit(
   });
   const wait = options.wait ?? 0;
   const begun = Date.now();
-  let answer = await api.submit(model, body, wait);
+  let answer = await api.submit(model, body, wait, options.idempotencyKey);
   // The API holds an answer for a minute at most.
   const left = Math.ceil(wait - (Date.now() - begun) / 1_000);
   if (!isResult(answer) && left > 0) {

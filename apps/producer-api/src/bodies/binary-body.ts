@@ -20,6 +20,7 @@ import {
   violationsOf,
 } from '@remuda/schemas';
 import * as z from 'zod';
+import { bytesContent, jsonContent } from '../idempotency-key.js';
 import type { ParsedBody } from './parsed-body.js';
 
 type Path = readonly PropertyKey[];
@@ -79,7 +80,8 @@ export function parseBinaryBody(withRoom: Buffer, headerLength: string | undefin
   const length = Number(headerLength);
   if (!items && first && length <= MOST_HEADER_BYTES_STORED && first.inputs.every(isBinary))
     first.frame = frameInPlace(withRoom, length);
-  return { options, place: () => ({ hasItems: items !== undefined, items: given }) };
+  const content = () => `${jsonContent(described)} ${bytesContent(rest)}`;
+  return { options, content, place: () => ({ hasItems: items !== undefined, items: given }) };
 }
 
 type CutItem = GivenItem & { end: number };

@@ -2,6 +2,7 @@
 import { RemudaError } from '@remuda/core/errors';
 import { LIMITS, type ModelSignature, RequestMetadata, RequestOptions } from '@remuda/schemas';
 import * as z from 'zod';
+import { bytesContent, jsonContent } from '../idempotency-key.js';
 import { integerText } from '../query.js';
 import type { ParsedBody } from './parsed-body.js';
 
@@ -31,6 +32,7 @@ export function parseImageBody(body: Buffer, query: ImageQuery): ParsedBody {
   } = query;
   const times = { timeout_ms, start_by, finish_timeout_ms, finish_by };
   return {
+    content: () => `${jsonContent(query)} ${bytesContent(body)}`,
     options: { ...options, metadata: { priority, ...times, result_ttl_s } },
     place(signature) {
       const name = onlyImageInput(signature, 'An image body');

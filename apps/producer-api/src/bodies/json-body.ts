@@ -14,6 +14,7 @@ import {
   refuse,
   violationsOf,
 } from '@remuda/schemas';
+import { jsonContent } from '../idempotency-key.js';
 import { findDuplicateKey } from './duplicate-keys.js';
 import { imageInput } from './image-text.js';
 import type { ParsedBody } from './parsed-body.js';
@@ -43,6 +44,7 @@ export function parseJsonRequest(body: unknown, path: Path = []): ParsedBody {
   const { inputs, items, ...options } = parsed.data;
   return {
     options,
+    content: () => jsonContent(body),
     place(signature) {
       if (inputs)
         return { hasItems: false, items: [givenItem(null, inputs, [...path, 'inputs'], signature)] };

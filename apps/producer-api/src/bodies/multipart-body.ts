@@ -13,6 +13,7 @@ import {
   violationsOf,
 } from '@remuda/schemas';
 import type { FastifyRequest } from 'fastify';
+import { bytesContent, jsonContent } from '../idempotency-key.js';
 import { findDuplicateKey } from './duplicate-keys.js';
 import { onlyImageInput } from './image-body.js';
 import type { ParsedBody, PlacedInputs } from './parsed-body.js';
@@ -50,7 +51,17 @@ export async function parseMultipartBody(request: FastifyRequest, maxBytes: numb
       );
     }
   }
-  return { options, place: (signature) => placeFiles(files, signature) };
+  return {
+    options,
+    content: () => contentOf(options, files),
+    place: (signature) => placeFiles(files, signature),
+  };
+}
+
+/** The boundary and the headers of the parts say nothing. */
+function contentOf(options: RequestOptions, files: readonly FilePart[]): string {
+  const names = files.map(({ field, filename = null }) => [field, filename]);
+  return `${jsonContent([options, names])} ${bytesContent(...files.map(({ bytes }) => bytes))}`;
 }
 
 /** The form parser has parsed a part of type application/json already. */

@@ -10,6 +10,8 @@ export interface PlacedInputs {
 
 export interface ParsedBody {
   options: RequestOptions;
+  /** What it holds, equal for equal content: for idempotency keys. */
+  content(): string;
   /** Which input is an image, and how many there are, only the signature says. @throws InvalidInputError */
   place(signature: ModelSignature): PlacedInputs;
 }

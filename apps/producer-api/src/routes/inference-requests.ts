@@ -8,6 +8,7 @@ import { sendRecord, sendWhenEnded } from '../answers.js';
 import { parseRequestBody } from '../bodies/content-types.js';
 import { ImageQuery } from '../bodies/image-body.js';
 import type { App, ServerDeps } from '../deps.js';
+import { type Created, IDEMPOTENCY_KEY, once } from '../idempotency-key.js';
 import { readPreferences, resultFormat } from '../negotiation.js';
 import { binary, json, problems } from '../openapi.js';
 import { toSubmission } from '../submission.js';
@@ -58,6 +59,7 @@ const HEADERS = z.object({
     .string()
     .optional()
     .describe('Of a binary body: bytes of its JSON header.'),
+  'idempotency-key': z.string().optional().describe(IDEMPOTENCY_KEY),
   traceparent: z.string().optional().describe('W3C trace context; without it a trace id is made.'),
 });
 
@@ -69,22 +71,32 @@ export function inferenceRequestRoutes(app: App, deps: ServerDeps): void {
     const { waitMs, applied } = readPreferences(mayRead ? request.headers.prefer : undefined);
     const format = resultFormat(request.headers.accept);
     const body = await parseRequestBody(request, deps.maxBodyBytes);
-    const submission = await toSubmission(
-      body,
-      {
-        model: request.params.model,
-        lane: 'interactive',
-        traceId: request.traceId,
-        caller: request.caller,
-        webhookAllowed: deps.webhookAllowed,
-        path: [],
+    const context = { model: request.params.model, lane: 'interactive' as const, path: [] };
+    const { traceId, caller } = request;
+    const { webhookAllowed } = deps;
+    const record = await once(request, reply, deps, {
+      content: () => body.content(),
+      make: async (call) => {
+        const reserved = call?.reserve(0);
+        const submission = await toSubmission(
+          body,
+          { ...context, traceId, caller, reserved, webhookAllowed },
+          deps.useCases,
+        );
+        return accepted((await deps.useCases.submit(submission)).record);
       },
-      deps.useCases,
-    );
-    const { record } = await deps.useCases.submit(submission);
-    reply.header('location', record.urls.self);
+    });
     if (applied) reply.header('preference-applied', applied);
     if (waitMs > 0) return sendWhenEnded(reply, record, waitMs, format, deps);
     return sendRecord(reply, record, 202);
   });
+}
+
+function accepted(record: RequestRecord): Created<RequestRecord> {
+  return {
+    status: 202,
+    headers: { location: record.urls.self },
+    body: record,
+    requestIds: [record.request_id],
+  };
 }

@@ -4,6 +4,7 @@
  */
 import { RemudaError } from '@remuda/core/errors';
 import { newTraceId } from '@remuda/core/ids';
+import type { CallOnce } from '@remuda/core/requests/idempotency';
 import type { RequestUseCases, Submission } from '@remuda/core/requests/submission';
 import {
   BatchSubmission,
@@ -23,6 +24,7 @@ import { jsonBody } from '../bodies/content-types.js';
 import { parseJsonRequest } from '../bodies/json-body.js';
 import type { App, ServerDeps } from '../deps.js';
 import { toProblem } from '../errors.js';
+import { type Created, IDEMPOTENCY_KEY, jsonContent, once } from '../idempotency-key.js';
 import { json, problems } from '../openapi.js';
 import { tellRefusal } from '../refusals.js';
 import { toSubmission } from '../submission.js';
@@ -49,26 +51,44 @@ const DocumentedBatch = BatchSubmission.extend({
     .max(1_000),
 });
 
+const HEADERS = z.object({ 'idempotency-key': z.string().optional().describe(IDEMPOTENCY_KEY) });
+
 const SCHEMA = {
   tags: ['requests'],
   summary: 'Send many requests in one call',
   response: {
     200: json('An answer for each request.', BatchAnswer),
-    ...problems(400, 413, 415, 422, 503),
+    ...problems(400, 409, 413, 415, 422, 429, 503),
   },
 };
 
 export function requestBatchRoutes(app: App, deps: ServerDeps): void {
-  const config = { scope: 'submit' as const, submits: true, bodies: { 'application/json': DocumentedBatch } };
+  const bodies = { 'application/json': DocumentedBatch };
+  const config = { scope: 'submit' as const, submits: true, bodies, headers: HEADERS };
   app.post('/v1/requests::batch', { schema: SCHEMA, config }, async (request, reply) => {
-    const { lane, requests } = parseBatch(jsonBody(request));
-    const submissions = await Promise.all(
-      requests.map((entry, index) => submissionOrError(entry, index, lane, request, deps)),
-    );
-    const outcomes = await submitGood(submissions, deps.useCases);
-    throwIfStoreIsAway(outcomes);
-    return reply.send(answerOf(outcomes, request, deps));
+    const body = jsonBody(request);
+    const { lane, requests } = parseBatch(body);
+    const answer = await once(request, reply, deps, {
+      content: () => jsonContent(body),
+      make: async (call) => {
+        const submissions = await Promise.all(
+          requests.map((entry, index) => submissionOrError(entry, index, { lane, request, call }, deps)),
+        );
+        const outcomes = await submitGood(submissions, deps.useCases);
+        throwIfStoreIsAway(outcomes);
+        return created(outcomes, answerOf(outcomes, request, deps));
+      },
+    });
+    return reply.send(answer);
   });
+}
+
+function created(outcomes: readonly Outcome[], body: BatchAnswer): Created<BatchAnswer> {
+  const requestIds = outcomes.flatMap((outcome) =>
+    outcome instanceof Error ? [] : [outcome.record.request_id],
+  );
+  const refusals = requestIds.length > 0 ? [] : outcomes;
+  return { status: 200, headers: {}, body, requestIds, refusals };
 }
 
 function parseBatch(body: unknown): z.infer<typeof BatchSubmission> {
@@ -80,16 +100,17 @@ function parseBatch(body: unknown): z.infer<typeof BatchSubmission> {
 async function submissionOrError(
   entry: unknown,
   index: number,
-  lane: Lane,
-  { traceId, traceGiven, caller }: FastifyRequest,
+  { lane, request, call }: { lane: Lane; request: FastifyRequest; call: CallOnce | undefined },
   { useCases, webhookAllowed }: Pick<ServerDeps, 'useCases' | 'webhookAllowed'>,
 ): Promise<Submission | Error> {
   try {
     const path = ['requests', index];
     const { model, rest } = splitEntry(entry, path);
     // Without a trace of the caller's each request gets one of its own, so that each has its own way in the log.
+    const { traceId, traceGiven, caller } = request;
+    const reserved = call?.reserve(index);
     const trace = traceGiven ? traceId : newTraceId();
-    const context = { model, lane, traceId: trace, caller, webhookAllowed, path };
+    const context = { model, lane, traceId: trace, caller, reserved, webhookAllowed, path };
     return await toSubmission(parseJsonRequest(rest, path), context, useCases);
   } catch (error) {
     return error as Error;

@@ -1,12 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import {
-  compareWaiting,
-  decide,
-  fill,
-  type GroupState,
-  MOST_PASSED_OVER,
-  type Waiting,
-} from './batch-policy.js';
+import { decide, fill, type GroupState, MOST_PASSED_OVER, type Waiting } from './batch-policy.js';
+import type { Turn } from './turn-order.js';
 
 const limits = { maxRows: 4, maxDelayMs: 10, instances: 1, prefetch: 1 };
 
@@ -15,6 +9,8 @@ function waiting(change: Partial<Waiting> = {}): Waiting {
     rows: 1,
     group: 'g',
     laneRank: 0,
+    tenant: 'ann',
+    weight: 1,
     priority: 5,
     deadline: 0,
     acceptedAt: 0,
@@ -23,30 +19,9 @@ function waiting(change: Partial<Waiting> = {}): Waiting {
   };
 }
 
-function group(rows: number, head: Partial<Waiting> = {}): GroupState {
-  return { rows, head: waiting(head), oldestArrival: head.arrivedAt ?? 0, urgent: false };
+function group(rows: number, { rank = 0, oldestArrival = 0 }: Partial<Turn & GroupState> = {}): GroupState {
+  return { rows, first: { rank, priority: 5, seq: 0 }, oldestArrival, urgent: false };
 }
-
-describe('the order of waiting entries', () => {
-  it('is lane, then priority, then deadline, then age', () => {
-    const sorted = [
-      waiting({ group: 'bulk, urgent', laneRank: 1, priority: 0 }),
-      waiting({ group: 'old', acceptedAt: 1 }),
-      waiting({ group: 'deadline late', deadline: 900, acceptedAt: 9 }),
-      waiting({ group: 'young', acceptedAt: 2 }),
-      waiting({ group: 'urgent', priority: 0, acceptedAt: 99 }),
-      waiting({ group: 'deadline soon', deadline: 100, acceptedAt: 9 }),
-    ].sort(compareWaiting);
-    expect(sorted.map((entry) => entry.group)).toEqual([
-      'urgent',
-      'deadline soon',
-      'deadline late',
-      'old',
-      'young',
-      'bulk, urgent',
-    ]);
-  });
-});
 
 describe('when a batch closes', () => {
   it('at once while an instance is idle, however few rows there are', () => {
@@ -54,7 +29,7 @@ describe('when a batch closes', () => {
   });
 
   it('not while all instances are busy and neither rows nor time suffice; it says when to look again', () => {
-    expect(decide([['g', group(3, { arrivedAt: 5 })]], 1, 6, limits)).toEqual({ lookAgainAt: 15 });
+    expect(decide([['g', group(3, { oldestArrival: 5 })]], 1, 6, limits)).toEqual({ lookAgainAt: 15 });
   });
 
   it('ahead of time when the batch is full', () => {
@@ -69,10 +44,10 @@ describe('when a batch closes', () => {
     expect(decide([['g', group(400)]], 2, 99, limits)).toEqual({ lookAgainAt: null });
   });
 
-  it('takes the group whose head comes first, not the fullest', () => {
+  it('takes the group whose turn comes first, not the fullest', () => {
     const groups: [string, GroupState][] = [
-      ['full', group(4, { acceptedAt: 2 })],
-      ['first', group(1, { acceptedAt: 1 })],
+      ['full', group(4, { rank: 2 })],
+      ['first', group(1, { rank: 1 })],
     ];
     expect(decide(groups, 0, 0, limits)).toEqual({ close: 'first' });
   });

@@ -7,14 +7,21 @@
  * rows, never in requests.
  */
 
+import type { LaneRank } from '../fairness/lane-share.js';
+import { compareTurns, type Turn } from './turn-order.js';
+
 /** What the policy needs to know of an entry. */
 export interface Waiting {
   rows: number;
   /** Only entries of one group may share a batch: same version, shapes, datatypes, shared inputs and parameters. */
   group: string;
-  /** 0 interactive, 1 bulk: bulk rows fill what interactive ones leave. */
-  laneRank: number;
-  /** 0 first, 9 last. */
+  /** Which lane it came by: 0 interactive, 1 bulk. */
+  laneRank: LaneRank;
+  /** Whose turn it takes. */
+  tenant: string;
+  /** That tenant's share while others wait too, above 0. */
+  weight: number;
+  /** 0 first, 9 last, among what its tenant has sent. */
   priority: number;
   /**
    * Unix milliseconds by which it must begin to run, so that it is neither late to start nor expected to be late to
@@ -23,21 +30,10 @@ export interface Waiting {
   deadline: number;
   /** Expected milliseconds from its being handed on, while all instances are busy, to its run. Default 0: not known. */
   leadMs?: number;
-  /** Unix milliseconds of acceptance: the oldest first. */
+  /** Unix milliseconds of acceptance. */
   acceptedAt: number;
   /** Unix milliseconds of its arrival in this process: its queue delay counts from here. */
   arrivedAt: number;
-}
-
-/** Lane, then priority, then deadline, then age. */
-export function compareWaiting(a: Waiting, b: Waiting): number {
-  return (
-    a.laneRank - b.laneRank ||
-    a.priority - b.priority ||
-    (a.deadline || Number.POSITIVE_INFINITY) - (b.deadline || Number.POSITIVE_INFINITY) ||
-    a.acceptedAt - b.acceptedAt ||
-    a.arrivedAt - b.arrivedAt
-  );
 }
 
 /** Whether it would miss its deadline if its batch were gathered for as long as may be. */
@@ -49,8 +45,8 @@ export function isUrgent(
 }
 
 export interface GroupState {
-  /** First in order. */
-  head: Waiting;
+  /** The turn that comes first. */
+  first: Turn;
   rows: number;
   oldestArrival: number;
   /** One of its rows cannot wait for others. */
@@ -86,13 +82,13 @@ export function decide<Key>(
   const { maxRows, maxDelayMs, instances, prefetch } = limits;
   if (inFlight >= instances + prefetch) return { lookAgainAt: null };
   const idle = inFlight < instances;
-  let best: { key: Key; head: Waiting } | null = null;
+  let best: { key: Key; first: Turn } | null = null;
   let nextDue = Number.POSITIVE_INFINITY;
   for (const [key, group] of groups) {
     const due = group.oldestArrival + maxDelayMs;
     const ready = idle || group.urgent || group.rows >= maxRows || due <= now;
     if (!ready) nextDue = Math.min(nextDue, due);
-    else if (best === null || compareWaiting(group.head, best.head) < 0) best = { key, head: group.head };
+    else if (best === null || compareTurns(group.first, best.first) < 0) best = { key, first: group.first };
   }
   if (best !== null) return { close: best.key };
   return { lookAgainAt: Number.isFinite(nextDue) ? nextDue : null };

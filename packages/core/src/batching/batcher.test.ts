@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Clock } from '../lifecycle/clock.js';
 import type { PolicyLimits, Waiting } from './batch-policy.js';
-import { Batcher } from './batcher.js';
+import { Batcher, type BatcherOptions } from './batcher.js';
 
 /** A clock that stands until it is told to move. */
 class ManualClock implements Clock {
@@ -29,7 +29,10 @@ interface Entry extends Waiting {
   name: string;
 }
 
-function setup(limits: Partial<PolicyLimits> = {}) {
+function setup(
+  limits: Partial<PolicyLimits> = {},
+  options: Pick<BatcherOptions<Entry, string>, 'bulkShare' | 'refillMs'> = {},
+) {
   const clock = new ManualClock();
   const batches: {
     names: string[];
@@ -39,6 +42,7 @@ function setup(limits: Partial<PolicyLimits> = {}) {
   const batcher = new Batcher<Entry, string>({
     limits: { maxRows: 4, maxDelayMs: 10, instances: 1, prefetch: 0, ...limits },
     clock,
+    ...options,
     defer: (pump) => queueMicrotask(pump),
     dispatch: (entries) =>
       new Promise((resolve, reject) => {
@@ -62,6 +66,8 @@ function setup(limits: Partial<PolicyLimits> = {}) {
       rows: 1,
       group: 'g',
       laneRank: 0,
+      tenant: 'ann',
+      weight: 1,
       priority: 5,
       deadline: 0,
       acceptedAt: clock.now(),
@@ -260,5 +266,130 @@ describe('a batcher', () => {
     await batches[0]?.answer();
     await done;
     expect(await running).toBe('done running');
+  });
+});
+
+describe('tenants in a batcher', () => {
+  const fill = (add: ReturnType<typeof setup>['add'], count: number, change: Partial<Entry> = {}) => {
+    for (let at = 0; at < count; at++) void add(`${change.tenant ?? 'ann'} ${at}`, change);
+  };
+
+  it('who comes new is in the next batch, however many rows of another are held', async () => {
+    const { batches, add } = setup({ maxRows: 4 });
+    fill(add, 40);
+    await settled();
+    void add('new', { tenant: 'bob' });
+    await settled();
+    await batches[0]?.answer();
+    expect(batches[1]?.names).toContain('new');
+  });
+
+  it('share by their weights', async () => {
+    const { batches, add } = setup({ maxRows: 6 });
+    void add('running');
+    await settled();
+    fill(add, 60, { tenant: 'ann' });
+    fill(add, 60, { tenant: 'bob', weight: 2 });
+    await settled();
+    for (let at = 0; at < 8; at++) await batches[at]?.answer();
+    const names = batches.slice(1, 9).flatMap((batch) => batch.names);
+    const share = names.filter((name) => name.startsWith('bob')).length / names.length;
+    expect(Math.abs(share - 2 / 3)).toBeLessThan(0.05);
+  });
+
+  it('let no row of theirs overtake for ever: a last one among urgent ones has its turn after nine batches', async () => {
+    const { batches, add } = setup({ maxRows: 2 });
+    void add('running', { priority: 0 });
+    await settled();
+    fill(add, 4, { priority: 5 });
+    void add('last', { priority: 9 });
+    await settled();
+    let at = 0;
+    for (; !batches[at]?.names.includes('last'); at++) {
+      void add(`urgent ${at}a`, { priority: 0 });
+      void add(`urgent ${at}b`, { priority: 0 });
+      await settled();
+      await batches[at]?.answer();
+    }
+    expect(at).toBeGreaterThan(3);
+    expect(at).toBeLessThanOrEqual(1 + 2 + 9 + 1);
+  });
+
+  it('bring a row with a near deadline forward among their own, and not before others', async () => {
+    const { batches, add } = setup({ maxRows: 1 });
+    void add('running');
+    await settled();
+    for (const name of ['ann 1', 'ann 2']) void add(name, { tenant: 'ann', deadline: 90_000 });
+    for (const name of ['bob 1', 'bob 2']) void add(name, { tenant: 'bob' });
+    void add('ann, soon', { tenant: 'ann', deadline: 500 });
+    await settled();
+    for (let at = 0; at < 6; at++) await batches[at]?.answer();
+    expect(batches.slice(1).flatMap((batch) => batch.names)).toEqual([
+      'ann, soon',
+      'bob 1',
+      'ann 1',
+      'bob 2',
+      'ann 2',
+    ]);
+  });
+});
+
+describe('the lanes of a batcher', () => {
+  it('share the batches: interactive first, bulk its share of the rows, and each fills what the other leaves', async () => {
+    const { batches, add } = setup({ maxRows: 4 }, { bulkShare: 0.25 });
+    void add('running');
+    await settled();
+    for (let at = 0; at < 40; at++) {
+      void add('interactive');
+      void add('bulk', { laneRank: 1 });
+    }
+    await settled();
+    for (let at = 0; at < 9; at++) await batches[at]?.answer();
+    const ledBy = batches.slice(1, 9).map((batch) => batch.names.join());
+    const [interactive, bulk] = ['interactive', 'bulk'].map((name) => Array(4).fill(name).join());
+    expect(ledBy).toEqual([
+      ...[interactive, bulk, interactive, interactive],
+      ...[interactive, bulk, interactive, interactive],
+    ]);
+  });
+
+  it('take a group of the other lane where nothing of the one whose turn it is is full or due', async () => {
+    const { batches, add } = setup({ maxRows: 2, prefetch: 1 });
+    void add('running');
+    await settled();
+    void add('interactive, alone', { group: 'h' });
+    for (const name of ['bulk 1', 'bulk 2']) void add(name, { laneRank: 1 });
+    await settled();
+    expect(batches[1]?.names).toEqual(['bulk 1', 'bulk 2']);
+  });
+});
+
+describe('after a batch has ended, while another runs', () => {
+  it('hands nothing on ahead before what the queue sends in its place: that may come first', async () => {
+    const { batches, add } = setup({ maxRows: 2, prefetch: 1 }, { refillMs: () => 5 });
+    for (let at = 0; at < 8; at++) void add(`ann ${at}`);
+    await settled();
+    expect(batches).toHaveLength(2);
+    await batches[0]?.answer();
+    expect(batches).toHaveLength(2);
+    void add('new', { tenant: 'bob' });
+    await settled();
+    expect(batches[2]?.names).toContain('new');
+  });
+
+  it('hands on what it holds where nothing is sent for a while, and at once where nothing runs', async () => {
+    const { batches, add, clock } = setup({ maxRows: 2, prefetch: 1 }, { refillMs: () => 5 });
+    for (let at = 0; at < 8; at++) void add(`ann ${at}`);
+    await settled();
+    await batches[0]?.answer();
+    clock.advance(4);
+    await settled();
+    expect(batches).toHaveLength(2);
+    clock.advance(1);
+    await settled();
+    expect(batches).toHaveLength(3);
+    await batches[1]?.answer();
+    await batches[2]?.answer();
+    expect(batches).toHaveLength(4);
   });
 });

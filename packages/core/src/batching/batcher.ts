@@ -8,6 +8,8 @@
  *
  * Next: core/inference/run-batch.ts, which dispatch calls.
  */
+import { FairTags } from '../fairness/fair-tags.js';
+import { BULK, BULK_SHARE, INTERACTIVE, type LaneRank, LaneShare } from '../fairness/lane-share.js';
 import type { Clock } from '../lifecycle/clock.js';
 import { decide, isUrgent, type PolicyLimits, rowsOfBatch, type Waiting } from './batch-policy.js';
 import { type HeldEntry, WaitingGroups } from './waiting-groups.js';
@@ -18,6 +20,13 @@ export type Unsettled = 'expired' | 'drained' | 'refused';
 export interface BatcherOptions<Entry extends Waiting, Outcome> {
   limits: PolicyLimits;
   clock: Clock;
+  /** Least share of the rows that bulk gets while both lanes wait. Default: BULK_SHARE. */
+  bulkShare?: number;
+  /**
+   * After a batch has ended, while others run: for so many milliseconds nothing is handed on ahead, unless something
+   * arrives. What the queue sends in place of what has ended may come before all that is held here. Default: 0.
+   */
+  refillMs?(): number;
   /** Runs a batch. One outcome for each entry, in order; a rejection is the outcome of all. */
   dispatch(batch: readonly Entry[]): Promise<readonly Outcome[]>;
   /** Called soon, not at once: entries that arrive in one turn of the event loop should share a batch. */
@@ -33,8 +42,13 @@ interface Held<Entry> extends HeldEntry {
 export class Batcher<Entry extends Waiting, Outcome> {
   readonly #options: BatcherOptions<Entry, Outcome>;
   readonly #groups: WaitingGroups<Held<Entry>>;
+  readonly #lanes: LaneShare;
+  /** By lane. */
+  readonly #tags: readonly [FairTags, FairTags];
   #limits: PolicyLimits;
   #seq = 0;
+  /** Until then nothing is handed on ahead, Unix milliseconds. */
+  #refillUntil = 0;
   #batches = 0;
   #entriesInFlight = 0;
   #rowsInFlight = 0;
@@ -47,6 +61,10 @@ export class Batcher<Entry extends Waiting, Outcome> {
     this.#options = options;
     this.#limits = options.limits;
     this.#groups = new WaitingGroups(options.limits);
+    this.#lanes = new LaneShare(options.bulkShare ?? BULK_SHARE);
+    // One level of priority is worth a batch here: what a worker holds is a few batches.
+    const newTags = () => new FairTags({ stepRows: options.limits.maxRows });
+    this.#tags = [newTags(), newTags()];
   }
 
   get limits(): PolicyLimits {
@@ -57,6 +75,7 @@ export class Batcher<Entry extends Waiting, Outcome> {
   set limits(limits: PolicyLimits) {
     this.#limits = limits;
     this.#groups.setLimits(limits, this.#options.clock.now());
+    for (const tags of this.#tags) tags.stepRows = limits.maxRows;
     this.#pumpSoon();
   }
 
@@ -88,7 +107,10 @@ export class Batcher<Entry extends Waiting, Outcome> {
         rows: entry.rows,
         group: entry.group,
         laneRank: entry.laneRank,
+        tenant: entry.tenant,
+        weight: entry.weight,
         priority: entry.priority,
+        rank: this.#tags[entry.laneRank].tag(entry, this.#groups.first(entry.laneRank)?.rank),
         deadline: entry.deadline,
         acceptedAt: entry.acceptedAt,
         arrivedAt: entry.arrivedAt,
@@ -100,6 +122,7 @@ export class Batcher<Entry extends Waiting, Outcome> {
         fail: reject,
       };
       this.#groups.add(held, this.#options.clock.now());
+      this.#refillUntil = 0;
       this.#pumpSoon();
     });
   }
@@ -132,15 +155,32 @@ export class Batcher<Entry extends Waiting, Outcome> {
     const now = this.#options.clock.now();
     for (const held of this.#groups.takeExpired(now)) held.settle('expired');
     for (;;) {
-      const candidates = this.#groups.candidates(this.#batches < this.#limits.instances, now);
-      const decision = decide(candidates, this.#batches, now, this.#limits);
+      const { waits } = this.#groups;
+      const lane = this.#lanes.next(waits);
+      const decision = this.#decide(lane, now);
       if (!('close' in decision)) {
         this.#lookAgainAt(decision.lookAgainAt, now);
         return;
       }
+      const { close, lead } = decision;
       const rows = rowsOfBatch(this.#batches, this.#limits);
-      void this.#dispatch(this.#groups.take(decision.close, now, rows));
+      const batch = this.#groups.take(close, lead, now, rows);
+      this.#lanes.closed(lead, rowsByLane(batch), waits[INTERACTIVE] && waits[BULK], rows);
+      void this.#dispatch(batch);
     }
+  }
+
+  /** What to close for the lane whose turn it is; where nothing of that is full or due, for the other. */
+  #decide(turn: LaneRank, now: number): { close: string; lead: LaneRank } | { lookAgainAt: number | null } {
+    const idle = this.#batches < this.#limits.instances;
+    if (!idle && now < this.#refillUntil) return { lookAgainAt: this.#refillUntil };
+    let lookAgainAt: number | null = null;
+    for (const lead of [turn, turn === BULK ? INTERACTIVE : BULK] as const) {
+      const decision = decide(this.#groups.candidates(lead, idle, now), this.#batches, now, this.#limits);
+      if ('close' in decision) return { ...decision, lead };
+      lookAgainAt = decision.lookAgainAt ?? lookAgainAt;
+    }
+    return { lookAgainAt };
   }
 
   async #dispatch(batch: Held<Entry>[]): Promise<void> {
@@ -157,6 +197,7 @@ export class Batcher<Entry extends Waiting, Outcome> {
     } finally {
       this.#count(batch, -1);
       if (this.#batches === 0) for (const resolve of this.#idle.splice(0)) resolve();
+      this.#refillUntil = this.#options.clock.now() + (this.#options.refillMs?.() ?? 0);
       this.#pumpSoon();
     }
   }
@@ -176,4 +217,10 @@ export class Batcher<Entry extends Waiting, Outcome> {
     if (Number.isFinite(at))
       this.#cancelTimer = this.#options.clock.after(Math.max(0, at - now), () => this.#pump());
   }
+}
+
+function rowsByLane(batch: readonly Waiting[]): [interactive: number, bulk: number] {
+  const rows: [number, number] = [0, 0];
+  for (const entry of batch) rows[entry.laneRank] += entry.rows;
+  return rows;
 }

@@ -5,6 +5,7 @@
  */
 import { hash } from 'node:crypto';
 import type { PaddingRule, RawTensor, SignatureTensor } from '@remuda/schemas';
+import { canonicalJson } from '../canonical-json.js';
 import { paddedShape } from './padding.js';
 
 export interface CompatibilityFacts {
@@ -37,13 +38,4 @@ function tensorFacts(
   let facts = tensor.datatype as string;
   for (let axis = 0; axis < shape.length; axis++) facts += axis === batchAxis ? ',*' : `,${shape[axis]}`;
   return facts;
-}
-
-/** JSON with the keys of every object in order, so that {a,b} and {b,a} are one. */
-function canonicalJson(value: unknown): string {
-  return JSON.stringify(value, (_key, inner: unknown) =>
-    typeof inner === 'object' && inner !== null && !Array.isArray(inner)
-      ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1)))
-      : inner,
-  );
 }

@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { compareWaiting, decide, fill, type GroupState, type PolicyLimits } from './batch-policy.js';
+import { BULK, INTERACTIVE, type LaneRank } from '../fairness/lane-share.js';
+import { decide, fill, type GroupState, type PolicyLimits } from './batch-policy.js';
 import { Heap } from './heap.js';
+import { compareTurns, lineKey, PATIENCE_MS, type Turn } from './turn-order.js';
 import { type HeldEntry, WaitingGroups } from './waiting-groups.js';
 
 /** Numbers that look random and are the same in every run. */
@@ -16,8 +18,12 @@ function entryOf(random: (below: number) => number, seq: number, now: number): H
   return {
     rows: 1 + random(4),
     group: `g${random(5)}`,
-    laneRank: random(2),
+    laneRank: random(2) as LaneRank,
+    tenant: `t${random(3)}`,
+    weight: 1,
     priority: random(3),
+    // The tags of a line never go back.
+    rank: Math.floor(seq / 3) + random(2),
     deadline: random(3) === 0 ? now + 1 + random(40) : 0,
     acceptedAt: now - random(20),
     arrivedAt: now,
@@ -27,29 +33,92 @@ function entryOf(random: (below: number) => number, seq: number, now: number): H
   };
 }
 
-/** The rule, by looking over all that waits. */
+/** The rule, by looking over all that waits: turns of lines, and for each turn the nearest deadline of its line. */
 class PlainGroups {
   waiting: HeldEntry[] = [];
-  states(): [string, GroupState][] {
-    return [...groupsOf(this.#sorted())].map(([key, entries]) => [
-      key,
-      {
-        head: entries[0] as HeldEntry,
+  /** By group, lane and line; those of a line that has nothing left are void. */
+  #turns: { of: string; turn: Turn }[] = [];
+
+  add(entry: HeldEntry): void {
+    this.waiting.push(entry);
+    this.#turns.push({
+      of: ofEntry(entry),
+      turn: { rank: entry.rank, priority: entry.priority, seq: entry.seq },
+    });
+  }
+
+  drop(gone: readonly HeldEntry[]): void {
+    this.waiting = this.waiting.filter((entry) => !gone.includes(entry));
+    this.#turns = this.#turns.filter(({ of }) => this.waiting.some((entry) => ofEntry(entry) === of));
+  }
+
+  states(lane: LaneRank): [string, GroupState][] {
+    return [...groupsOf(this.waiting)].flatMap(([key, entries]): [string, GroupState][] => {
+      const [first] = this.#turnsOf(key, lane);
+      if (!first) return [];
+      const state = {
+        first: first.turn,
         rows: entries.reduce((sum, entry) => sum + entry.rows, 0),
         oldestArrival: Math.min(...entries.map((entry) => entry.arrivedAt)),
         urgent: entries.some((entry) => entry.urgent),
-      },
-    ]);
+      };
+      return [[key, state]];
+    });
   }
-  take(key: string, maxRows: number): HeldEntry[] {
-    const left = this.#sorted().filter((entry) => entry.group === key);
-    const { batch } = fill(() => left.shift(), maxRows);
-    this.waiting = this.waiting.filter((entry) => !batch.includes(entry));
+
+  take(key: string, lead: LaneRank, maxRows: number): HeldEntry[] {
+    const lanes = lead === BULK ? ([BULK, INTERACTIVE] as const) : ([INTERACTIVE, BULK] as const);
+    const taken: { entry: HeldEntry; turn: Turn }[] = [];
+    const next = (): HeldEntry | undefined => {
+      for (const lane of lanes) {
+        const [first] = this.#turnsOf(key, lane);
+        if (!first) continue;
+        const entry = this.#nearestOf(first.of);
+        this.#turns = this.#turns.filter((one) => one !== first);
+        this.drop([entry]);
+        taken.push({ entry, turn: first.turn });
+        return entry;
+      }
+      return undefined;
+    };
+    const { batch, passed } = fill(next, maxRows);
+    for (const entry of passed) {
+      const { turn } = taken.find((one) => one.entry === entry) as { turn: Turn };
+      this.add({ ...entry, rank: turn.rank });
+    }
     return batch;
   }
-  #sorted(): HeldEntry[] {
-    return [...this.waiting].sort((a, b) => compareWaiting(a, b) || a.seq - b.seq);
+
+  takeAll(): HeldEntry[] {
+    return ([INTERACTIVE, BULK] as const).flatMap((lane) => {
+      const all: { entry: HeldEntry; turn: Turn }[] = [];
+      for (const key of groupsOf(this.waiting).keys())
+        for (let [first] = this.#turnsOf(key, lane); first; [first] = this.#turnsOf(key, lane)) {
+          const entry = this.#nearestOf(first.of);
+          all.push({ entry, turn: { ...first.turn, seq: entry.seq } });
+          const taken = first;
+          this.#turns = this.#turns.filter((one) => one !== taken);
+          this.drop([entry]);
+        }
+      return all.sort((a, b) => compareTurns(a.turn, b.turn)).map(({ entry }) => entry);
+    });
   }
+
+  #turnsOf(key: string, lane: LaneRank): { of: string; turn: Turn }[] {
+    return this.#turns
+      .filter(({ of }) => of.startsWith(`${key} ${lane} `))
+      .sort((a, b) => compareTurns(a.turn, b.turn));
+  }
+
+  #nearestOf(line: string): HeldEntry {
+    const due = (entry: HeldEntry): number => entry.deadline || entry.acceptedAt + PATIENCE_MS;
+    const entries = this.waiting.filter((entry) => ofEntry(entry) === line);
+    return entries.sort((a, b) => due(a) - due(b) || a.seq - b.seq)[0] as HeldEntry;
+  }
+}
+
+function ofEntry(entry: HeldEntry): string {
+  return `${entry.group} ${entry.laneRank} ${lineKey(entry)}`;
 }
 
 function groupsOf(entries: HeldEntry[]): Map<string, HeldEntry[]> {
@@ -76,25 +145,27 @@ describe('what waits, in its indexes', () => {
         }
         const entry = entryOf(random, step, now);
         groups.add({ ...entry }, now);
-        plain.waiting.push(entry);
+        plain.add(entry);
         const expired = plain.waiting.filter(({ deadline }) => deadline !== 0 && deadline <= now);
-        plain.waiting = plain.waiting.filter((waiting) => !expired.includes(waiting));
+        plain.drop(expired);
         expect(seqsOf(groups.takeExpired(now)).sort()).toEqual(seqsOf(expired).sort());
 
         const inFlight = random(2);
-        const decision = decide(groups.candidates(inFlight === 0, now), inFlight, now, limits);
-        expect(decision).toEqual(decide(plain.states(), inFlight, now, limits));
+        const lane = random(2) as LaneRank;
+        const decision = decide(groups.candidates(lane, inFlight === 0, now), inFlight, now, limits);
+        const all = decide(plain.states(lane), inFlight, now, limits);
+        // When to look again may be said of a group of the other lane: it is due then, too.
+        expect('close' in decision && decision).toEqual('close' in all && all);
         if ('close' in decision && random(3) > 0) {
-          const batch = groups.take(decision.close, now);
-          expect(seqsOf(batch)).toEqual(seqsOf(plain.take(decision.close, limits.maxRows)));
+          const batch = groups.take(decision.close, lane, now);
+          expect(seqsOf(batch)).toEqual(seqsOf(plain.take(decision.close, lane, limits.maxRows)));
         }
         expect([groups.count, groups.rows]).toEqual([
           plain.waiting.length,
           plain.waiting.reduce((sum, waiting) => sum + waiting.rows, 0),
         ]);
       }
-      const left = plain.waiting.sort((a, b) => compareWaiting(a, b) || a.seq - b.seq);
-      expect(seqsOf(groups.takeAll())).toEqual(seqsOf(left));
+      expect(seqsOf(groups.takeAll())).toEqual(seqsOf(plain.takeAll()));
       expect(groups.count).toBe(0);
     }
   });
@@ -107,15 +178,24 @@ describe('what waits, in its indexes', () => {
       for (let at = 0; at < 30_000; at++) {
         const entry = entryOf(random, at, 1_000);
         groups.add(
-          { ...entry, rows: 1, group: groupOf(at), laneRank: 0, priority: 0, deadline: 0, acceptedAt: 0 },
+          {
+            ...entry,
+            rows: 1,
+            group: groupOf(at),
+            laneRank: 0,
+            priority: 0,
+            rank: at,
+            deadline: 0,
+            acceptedAt: 0,
+          },
           1_000,
         );
       }
       const seen: number[] = [];
       while (groups.count > 0) {
-        const decision = decide(groups.candidates(true, 1_000), 0, 1_000, limits);
+        const decision = decide(groups.candidates(INTERACTIVE, true, 1_000), 0, 1_000, limits);
         if (!('close' in decision)) throw new Error('nothing to close');
-        seen.push(...seqsOf(groups.take(decision.close, 1_000)));
+        seen.push(...seqsOf(groups.take(decision.close, INTERACTIVE, 1_000)));
       }
       expect(seen).toEqual(Array.from({ length: 30_000 }, (_, at) => at));
     }

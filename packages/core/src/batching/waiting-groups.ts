@@ -3,19 +3,17 @@
  * O(batch × log waiting), however many entries and groups there are. Time is passed in.
  *
  * Invariant: an entry is in exactly one group, or gone; the candidates that it names lead `decide` to the same group
- * as all groups together would.
+ * as all groups together would. Groups are full or due by all their rows, and in order by each lane's.
  */
-import { compareWaiting, fill, type GroupState, type Waiting } from './batch-policy.js';
+import { BULK, INTERACTIVE, type LaneRank, type PerLane } from '../fairness/lane-share.js';
+import { fill, type GroupState, type Waiting } from './batch-policy.js';
 import { Heap } from './heap.js';
+import { compareTurns, lineKey, type Ordered, type Turn, TurnOrder } from './turn-order.js';
 
 /** An entry as the groups hold it. */
-export interface HeldEntry extends Waiting {
-  /** Order of arrival: settles what compareWaiting leaves equal. */
-  seq: number;
+export interface HeldEntry extends Waiting, Ordered {
   /** isUrgent(), as it was when it came. */
   urgent: boolean;
-  /** Taken, or dropped: it waits no more. */
-  gone: boolean;
 }
 
 export interface GroupLimits {
@@ -23,50 +21,49 @@ export interface GroupLimits {
   maxDelayMs: number;
 }
 
-/** Rows that share a key. The three marks say what of it stands in the indexes. */
+/** Rows that share a key. The marks say what of it stands in the indexes. */
 interface Group<Entry extends HeldEntry> {
   key: string;
-  byOrder: Heap<Entry>;
+  order: PerLane<TurnOrder<Entry>>;
   byArrival: Heap<Entry>;
   rows: number;
   count: number;
   /** How many of them are urgent. */
   urgent: number;
-  indexedHead: Entry | undefined;
+  indexed: Marks;
   indexedOldest: Entry | undefined;
-  /** Its head at the time it became full or due; undefined while it is neither. */
-  readyHead: Entry | undefined;
+  /** The first turns at the time it became full or due; undefined while it is neither. */
+  ready: Marks;
+  isReady: boolean;
 }
 
-/** A place of a group in an index; stale once the group's mark is another entry. */
+/** The first turn of each lane, as an index has it. */
+type Marks = [interactive: Turn | undefined, bulk: Turn | undefined];
+
+/** A place of a group in an index of a lane; stale once the group's mark is another turn. */
 interface Place<Entry extends HeldEntry> {
   group: Group<Entry>;
-  entry: Entry;
+  turn: Turn;
 }
 
-const byOrder = (a: HeldEntry, b: HeldEntry): number => compareWaiting(a, b) || a.seq - b.seq;
+const LANE_RANKS: readonly LaneRank[] = [INTERACTIVE, BULK];
+
 const byArrival = (a: HeldEntry, b: HeldEntry): number => a.arrivedAt - b.arrivedAt || a.seq - b.seq;
 
 export class WaitingGroups<Entry extends HeldEntry> {
   #limits: GroupLimits;
   readonly #groups = new Map<string, Group<Entry>>();
-  readonly #byHead = new Heap<Place<Entry>>({
-    compare: (a, b) => byOrder(a.entry, b.entry),
-    isStale: ({ group, entry }) => group.indexedHead !== entry,
-  });
-  readonly #ready = new Heap<Place<Entry>>({
-    compare: (a, b) => byOrder(a.entry, b.entry),
-    isStale: ({ group, entry }) => group.readyHead !== entry,
-  });
-  readonly #byDue = new Heap<Place<Entry>>({
+  readonly #byFirst = perLane((lane) => placesOf<Entry>(({ indexed }) => indexed[lane]));
+  readonly #ready = perLane((lane) => placesOf<Entry>(({ ready }) => ready[lane]));
+  readonly #byDue = new Heap<{ group: Group<Entry>; entry: Entry }>({
     compare: (a, b) => byArrival(a.entry, b.entry),
-    isStale: ({ group, entry }) => group.indexedOldest !== entry || group.readyHead !== undefined,
+    isStale: ({ group, entry }) => group.indexedOldest !== entry || group.isReady,
   });
   readonly #byDeadline = new Heap<Entry>({
     compare: (a, b) => a.deadline - b.deadline,
     isStale: (entry) => entry.gone,
   });
-  #count = 0;
+  readonly #counts: [number, number] = [0, 0];
   #rows = 0;
 
   constructor(limits: GroupLimits) {
@@ -75,11 +72,16 @@ export class WaitingGroups<Entry extends HeldEntry> {
 
   /** Entries that wait. */
   get count(): number {
-    return this.#count;
+    return this.#counts[INTERACTIVE] + this.#counts[BULK];
   }
 
   get rows(): number {
     return this.#rows;
+  }
+
+  /** Whether anything of each lane waits. */
+  get waits(): PerLane<boolean> {
+    return [this.#counts[INTERACTIVE] > 0, this.#counts[BULK] > 0];
   }
 
   /** Deadline that passes next (Unix milliseconds); undefined: none has one. */
@@ -87,27 +89,35 @@ export class WaitingGroups<Entry extends HeldEntry> {
     return this.#byDeadline.peek()?.deadline;
   }
 
+  /** The turn that comes next on a lane. */
+  first(lane: LaneRank): Turn | undefined {
+    return this.#byFirst[lane].peek()?.turn;
+  }
+
   add(entry: Entry, now: number): void {
     const group = this.#groupOf(entry.group);
-    group.byOrder.push(entry);
+    group.order[entry.laneRank].push(entry);
     group.byArrival.push(entry);
     this.#counted(group, entry, 1);
     if (entry.deadline !== 0) this.#byDeadline.push(entry);
     this.#index(group, now);
   }
 
-  /** Groups among which `decide` finds the one that it would find among all. */
-  candidates(idle: boolean, now: number): [string, GroupState][] {
-    if (idle) return [this.#byHead.peek()].flatMap((place) => this.#stateOf(place));
+  /** Groups among which `decide` finds the one that it would find among all that hold something of the lane. */
+  candidates(lane: LaneRank, idle: boolean, now: number): [string, GroupState][] {
+    if (idle) return stateOf(this.#byFirst[lane].peek());
     this.#moveDue(now);
-    return [this.#ready.peek(), this.#byDue.peek()].flatMap((place) => this.#stateOf(place));
+    const due = this.#byDue.peek()?.group;
+    return [...stateOf(this.#ready[lane].peek()), ...stateOf(due && { group: due, turn: firstOf(due) })];
   }
 
-  /** Takes what goes into a batch of the group, of at most so many rows. */
-  take(key: string, now: number, rows = this.#limits.maxRows): Entry[] {
+  /** Takes what goes into a batch of the group, of at most so many rows: first of that lane, then of the other. */
+  take(key: string, lane: LaneRank, now: number, rows = this.#limits.maxRows): Entry[] {
     const group = this.#groups.get(key) as Group<Entry>;
-    const { batch, passed } = fill(() => group.byOrder.pop(), rows);
-    for (const entry of passed) group.byOrder.push(entry);
+    const lead = group.order[lane];
+    const rest = group.order[lane === BULK ? INTERACTIVE : BULK];
+    const { batch, passed } = fill(() => lead.pop() ?? rest.pop(), rows);
+    for (const entry of passed) group.order[entry.laneRank].push(entry);
     for (const entry of batch) this.#counted(group, entry, -1);
     this.#index(group, now);
     return batch;
@@ -123,6 +133,7 @@ export class WaitingGroups<Entry extends HeldEntry> {
     ) {
       const group = this.#groups.get(entry.group) as Group<Entry>;
       this.#counted(group, entry, -1);
+      group.order[entry.laneRank].forget(lineKey(entry));
       this.#index(group, now);
       expired.push(entry);
     }
@@ -133,13 +144,15 @@ export class WaitingGroups<Entry extends HeldEntry> {
   takeAll(): Entry[] {
     const all: Entry[] = [];
     for (const group of this.#groups.values()) {
-      for (let entry = group.byOrder.pop(); entry; entry = group.byOrder.pop()) {
-        this.#counted(group, entry, -1);
-        all.push(entry);
+      for (const order of group.order) {
+        for (let entry = order.pop(); entry; entry = order.pop()) {
+          this.#counted(group, entry, -1);
+          all.push(entry);
+        }
       }
       this.#index(group, 0);
     }
-    return all.sort(byOrder);
+    return all.sort((a, b) => a.laneRank - b.laneRank || compareTurns(a, b));
   }
 
   /** Looks at every group again: what is full or due is another set now. */
@@ -147,7 +160,7 @@ export class WaitingGroups<Entry extends HeldEntry> {
     this.#limits = limits;
     for (const group of this.#groups.values()) {
       // Forgotten, so that both are entered anew: a place in #byDue is lost while the group is ready.
-      group.readyHead = undefined;
+      unmarkReady(group);
       group.indexedOldest = undefined;
       this.#index(group, now);
     }
@@ -158,14 +171,15 @@ export class WaitingGroups<Entry extends HeldEntry> {
     if (!group) {
       group = {
         key,
-        byOrder: new Heap<Entry>({ compare: byOrder, isStale: (entry) => entry.gone }),
+        order: perLane(() => new TurnOrder<Entry>()),
         byArrival: new Heap<Entry>({ compare: byArrival, isStale: (entry) => entry.gone }),
         rows: 0,
         count: 0,
         urgent: 0,
-        indexedHead: undefined,
+        indexed: [undefined, undefined],
         indexedOldest: undefined,
-        readyHead: undefined,
+        ready: [undefined, undefined],
+        isReady: false,
       };
       this.#groups.set(key, group);
     }
@@ -178,48 +192,76 @@ export class WaitingGroups<Entry extends HeldEntry> {
     group.count += sign;
     if (entry.urgent) group.urgent += sign;
     this.#rows += sign * entry.rows;
-    this.#count += sign;
+    this.#counts[entry.laneRank] += sign;
   }
 
   /** Brings the indexes up to date with a group that has changed. */
   #index(group: Group<Entry>, now: number): void {
-    const head = group.byOrder.peek();
+    for (const lane of LANE_RANKS) {
+      const turn = group.order[lane].first;
+      if (group.indexed[lane] === turn) continue;
+      group.indexed[lane] = turn;
+      if (turn) this.#byFirst[lane].push({ group, turn });
+    }
     const oldest = group.byArrival.peek();
-    if (!head || !oldest) {
+    if (!oldest) {
       this.#groups.delete(group.key);
-      group.indexedHead = group.indexedOldest = group.readyHead = undefined;
+      unmarkReady(group);
+      group.indexedOldest = undefined;
       return;
     }
-    if (group.indexedHead !== head) {
-      group.indexedHead = head;
-      this.#byHead.push({ group, entry: head });
-    }
     const closing = group.urgent > 0 || group.rows >= this.#limits.maxRows;
-    if (closing || oldest.arrivedAt + this.#limits.maxDelayMs <= now) this.#markReady(group, head);
-    else if (group.readyHead !== undefined || group.indexedOldest !== oldest) {
-      group.readyHead = undefined;
+    if (closing || oldest.arrivedAt + this.#limits.maxDelayMs <= now) this.#markReady(group);
+    else if (group.isReady || group.indexedOldest !== oldest) {
+      unmarkReady(group);
       group.indexedOldest = oldest;
       this.#byDue.push({ group, entry: oldest });
     }
   }
 
-  #markReady(group: Group<Entry>, head: Entry): void {
-    if (group.readyHead === head) return;
-    group.readyHead = head;
-    this.#ready.push({ group, entry: head });
+  #markReady(group: Group<Entry>): void {
+    group.isReady = true;
+    for (const lane of LANE_RANKS) {
+      const turn = group.indexed[lane];
+      if (group.ready[lane] === turn) continue;
+      group.ready[lane] = turn;
+      if (turn) this.#ready[lane].push({ group, turn });
+    }
   }
 
   #moveDue(now: number): void {
     const due = now - this.#limits.maxDelayMs;
     for (let next = this.#byDue.peek(); next && next.entry.arrivedAt <= due; next = this.#byDue.peek())
-      this.#markReady(next.group, next.group.indexedHead as Entry);
+      this.#markReady(next.group);
   }
+}
 
-  #stateOf(place: Place<Entry> | undefined): [string, GroupState][] {
-    if (!place) return [];
-    const { group } = place;
-    const head = group.indexedHead as Entry;
-    const oldestArrival = (group.byArrival.peek() as Entry).arrivedAt;
-    return [[group.key, { head, rows: group.rows, oldestArrival, urgent: group.urgent > 0 }]];
-  }
+function perLane<T>(make: (lane: LaneRank) => T): PerLane<T> {
+  return [make(INTERACTIVE), make(BULK)];
+}
+
+function placesOf<Entry extends HeldEntry>(
+  markOf: (group: Group<Entry>) => Turn | undefined,
+): Heap<Place<Entry>> {
+  return new Heap({
+    compare: (a, b) => compareTurns(a.turn, b.turn),
+    isStale: ({ group, turn }) => markOf(group) !== turn,
+  });
+}
+
+function unmarkReady(group: Group<HeldEntry>): void {
+  group.isReady = false;
+  group.ready = [undefined, undefined];
+}
+
+/** Of whichever lane: for a group that waits on. */
+function firstOf(group: Group<HeldEntry>): Turn {
+  return (group.indexed[INTERACTIVE] ?? group.indexed[BULK]) as Turn;
+}
+
+function stateOf(place: { group: Group<HeldEntry>; turn: Turn } | undefined): [string, GroupState][] {
+  if (!place) return [];
+  const { group, turn } = place;
+  const oldestArrival = (group.byArrival.peek() as HeldEntry).arrivedAt;
+  return [[group.key, { first: turn, rows: group.rows, oldestArrival, urgent: group.urgent > 0 }]];
 }

@@ -15,6 +15,9 @@ import { untouched } from './deployments.js';
 import { noSuchAlias, noSuchVersion } from './resolve-version.js';
 import { resolveRef } from './target-refs.js';
 
+/** Settings of which null is a value: what model.yaml has is taken away. */
+const NULL_SETTINGS = ['latency_objective_ms', 'result_cache'];
+
 export type Change = (current: ModelDeployment) => ModelDeployment;
 
 /** What is not given stays as it is. */
@@ -44,9 +47,7 @@ export function patched({ settings, digests, ...given }: ModelPatch): Change {
     ...current,
     ...given,
     settings:
-      settings === null
-        ? {}
-        : (merged(current.settings, settings, 'latency_objective_ms') as typeof current.settings),
+      settings === null ? {} : (merged(current.settings, settings, NULL_SETTINGS) as typeof current.settings),
     digests: merged(current.digests, digests),
   });
 }
@@ -160,10 +161,10 @@ function userOf(alias: string, { split, shadow }: ModelDeployment): string | und
 function merged<Value>(
   before: Readonly<Record<string, Value>>,
   given: Readonly<Record<string, Value | null | undefined>> | undefined,
-  nullable?: string,
+  nullable: readonly string[] = [],
 ): Record<string, Value> {
   const after = Object.entries({ ...before, ...given }).filter(
-    ([key, value]) => value !== undefined && (value !== null || key === nullable),
+    ([key, value]) => value !== undefined && (value !== null || nullable.includes(key)),
   );
   return Object.fromEntries(after) as Record<string, Value>;
 }

@@ -23,17 +23,19 @@ export function effectiveConfig(
   { load_mode, pinned, instances, settings }: ServedDeployment,
   mostInstances = Number.POSITIVE_INFINITY,
 ): HarnessConfig {
-  const { latency_objective_ms: objective, ...others } = settings;
+  const { latency_objective_ms: objective, result_cache: cache, ...others } = settings;
   const effective: HarnessConfig = {
     ...config,
     ...defined(others),
     ...(objective == null ? {} : { latency_objective_ms: objective }),
+    ...(cache == null ? {} : { result_cache: cache }),
     load_mode: load_mode ?? config.load_mode,
     pinned: pinned ?? config.pinned,
     instances: Math.min(instances ?? config.instances, mostInstances),
   };
   // null: taken away, though model.yaml has one.
   if (objective === null) delete effective.latency_objective_ms;
+  if (cache === null) delete effective.result_cache;
   return effective;
 }
 

@@ -5,12 +5,19 @@
  *
  * A fallback is looked at once and never followed further: a model that falls back to one that falls back ends there.
  */
-import type { HarnessConfig, ModelDeployment, ModelSignature, ServingState } from '@remuda/schemas';
+import type {
+  HarnessConfig,
+  ModelDeployment,
+  ModelSignature,
+  ResultCacheRule,
+  ServingState,
+} from '@remuda/schemas';
 import type { FleetView } from '../fleet/fleet-view.js';
 import type { Catalogue } from '../requests/catalogue.js';
 import type { CatalogueEntry } from '../requests/catalogue-entry.js';
 import { inputDifferences } from './compatible-signatures.js';
 import type { DeploymentView } from './deployment-view.js';
+import { effectiveConfig } from './effective-config.js';
 import { toldLoadMode } from './fleet-models.js';
 import { type VersionAsk, type VersionChoice, VersionTable } from './resolve-version.js';
 import { type Availability, availabilityOf, availableAt } from './version-availability.js';
@@ -30,6 +37,8 @@ export interface Target {
   versionReason: string;
   /** The model that was asked for, where another answers for it. */
   fallbackFor?: string;
+  /** Of the model that runs it; undefined: it has no result cache. */
+  resultCache?: ResultCacheRule | undefined;
   notices: readonly string[];
 }
 
@@ -50,6 +59,7 @@ interface KnownModel {
   config: HarnessConfig | null;
   availability: Availability;
   table: VersionTable;
+  resultCache: ResultCacheRule | undefined;
 }
 
 const NO_NOTICES: readonly string[] = [];
@@ -73,7 +83,8 @@ export class ModelResolver {
     const signature =
       this.#deps.catalogue.known(ask.model, choice.version) ??
       (await this.#deps.catalogue.signatureOf(ask.model, choice.version));
-    return { signature, versionReason: choice.reason, notices: NO_NOTICES };
+    const { resultCache } = known;
+    return { signature, versionReason: choice.reason, resultCache, notices: NO_NOTICES };
   }
 
   /** What a request without a version gets now; null: none could be served. */
@@ -159,7 +170,10 @@ export class ModelResolver {
       newestServed: entry.defaultVersion,
       problems: (entry.local?.problems ?? []).map(({ message }) => message),
     });
-    return { entry, deployment, serving, workers: fleet.workers, config, availability, table };
+    const resultCache = config
+      ? effectiveConfig(config, deployment ?? deployments.of(entry.name)).result_cache
+      : (deployment?.settings.result_cache ?? undefined);
+    return { entry, deployment, serving, workers: fleet.workers, config, availability, table, resultCache };
   }
 
   /** The fallback, where the primary cannot answer and the fallback can. Who names a version by number wants that one. */
@@ -177,6 +191,7 @@ export class ModelResolver {
       signature: this.#deps.catalogue.known(name, choice.version) as ModelSignature,
       versionReason: choice.reason,
       fallbackFor: model,
+      resultCache: other.resultCache,
       notices: [`${name} answers in place of ${model}: ${trouble}`],
     };
   }

@@ -110,6 +110,7 @@ export class ShadowCopies {
 function copyOf(primary: Acceptance, version: string, now: number): Acceptance {
   const { document, requestId } = primary;
   const reasons = [`a copy of ${requestId} for the shadow version ${version}`];
+  const { cache: _, ...own } = document;
   return {
     ...primary,
     requestId: shadowIdOf(requestId),
@@ -121,7 +122,7 @@ function copyOf(primary: Acceptance, version: string, now: number): Acceptance {
     after: false,
     resultTtlMs: KEPT_MS,
     document: {
-      ...document,
+      ...own,
       version,
       // Nobody reads it of a copy.
       digest: '',

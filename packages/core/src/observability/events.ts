@@ -38,6 +38,8 @@ export interface LifeEvents {
   };
   run: OneBatch & { rows: number; run_ms: number };
   written: OneBatch & { succeeded: number; failed: number; dropped: number; write_ms: number };
+  /** In place of picked_up to written: it got the answer of an identical request. */
+  answered: OneRequest & { by: 'cache' | 'leader'; model: string };
   delivered: OneRequest & { status: string; by: 'wait' | 'poll' | 'stream' | 'webhook' };
 
   /** Of an event about a batch, request_id is the id of the batch. */
@@ -80,6 +82,7 @@ export const LIFE_EVENTS: Readonly<Record<LifeEvent, { level: LogLevel; message:
   batched: { level: 'info', message: 'batch closed' },
   run: { level: 'info', message: 'batch run' },
   written: { level: 'info', message: 'outcomes written' },
+  answered: { level: 'info', message: 'answered with the answer of an identical request' },
   delivered: { level: 'info', message: 'result delivered' },
   webhook_queued: { level: 'info', message: 'webhook frozen and queued' },
   webhook_failed: { level: 'warn', message: 'webhook not delivered, it is tried again' },

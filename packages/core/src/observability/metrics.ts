@@ -65,6 +65,30 @@ export const METRICS = {
     help: 'HTTP calls that wait for a result now.',
     labels: [],
   },
+  idempotency: {
+    name: 'remuda_idempotent_calls_total',
+    kind: 'counter',
+    help: 'Calls with an Idempotency-Key, by outcome: first, replayed, in_progress, mismatch, taken_over (the call before was not finished).',
+    labels: ['outcome'],
+  },
+  resultCache: {
+    name: 'remuda_result_cache_requests_total',
+    kind: 'counter',
+    help: 'Requests of models with a result cache, by outcome: hit, coalesced (an identical one is under way), miss, bypass.',
+    labels: ['model', 'outcome'],
+  },
+  resultCacheBytes: {
+    name: 'remuda_result_cache_bytes',
+    kind: 'gauge',
+    help: 'Bytes of the result cache of a model, as this process last saw it.',
+    labels: ['model'],
+  },
+  resultCacheEvictions: {
+    name: 'remuda_result_cache_evictions_total',
+    kind: 'counter',
+    help: 'Answers dropped from the result cache before their time, for want of room.',
+    labels: ['model'],
+  },
   // The queues
   queueDepth: {
     name: 'remuda_queue_depth',

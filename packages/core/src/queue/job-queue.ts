@@ -10,9 +10,15 @@
  *
  * Next: apps/worker/src/process-job.ts.
  */
+/// <reference path="./bullmq-scripts.d.ts" />
+import { DEFAULT_TENANT } from '@remuda/schemas';
 import { DelayedError, type Job, type JobJson, Queue, WaitingError, Worker } from 'bullmq';
+import { addPrioritizedJob } from 'bullmq/dist/cjs/scripts/addPrioritizedJob-9.js';
+import { PRIORITY_STEP_ROWS } from '../fairness/fair-tags.js';
+import { RETURNED_PRIORITY, SCORE_ROOM } from '../fairness/places.js';
 import type { Redis } from '../store/redis.js';
 import type { StoredRecord, UnitRun } from '../store/stored-record.js';
+import { type BullmqClient, FairAdd } from './fair-add.js';
 import { type Partition, queueName, queuePrefix } from './partitions.js';
 import { jobIdOf } from './queue-keys.js';
 import { JOB_ATTEMPTS, MAX_STALLED_COUNT, pauseAfter, STALLED_EVERY_MS } from './retry-policy.js';
@@ -33,9 +39,16 @@ export interface JobTicket {
   priority: number;
   inline: boolean;
   units: UnitRun[];
+  /** Whose turn it takes; absent in tickets of older builds. */
+  tenant?: string;
+  /** Share of that tenant when it was added; absent: 1. */
+  weight?: number;
   /** Token that an earlier, lost job of this request had reached. */
   tokenBase: number;
 }
+
+/** Takes the turns of copies for shadow versions; no name that a tenant can have. */
+const SHADOW_TENANT = '~shadow';
 
 /** The ticket of a stored record: for the first add, and again when the sweeper puts a lost job back. */
 export function ticketOf(record: StoredRecord): JobTicket {
@@ -51,6 +64,8 @@ export function ticketOf(record: StoredRecord): JobTicket {
     priority: document.metadata.priority,
     inline: document.inline,
     units: document.units,
+    // Nobody pays for copies that nobody asked for.
+    tenant: document.shadowOf === undefined ? document.tenant : SHADOW_TENANT,
     tokenBase: record.token,
   };
 }
@@ -71,6 +86,15 @@ const JOB_OPTIONS = {
 /** How jobs are found whose worker has died; BullMQ's script for it reads these of the queue's options, too. */
 const STALLED = { stalledInterval: STALLED_EVERY_MS, maxStalledCount: MAX_STALLED_COUNT };
 
+/** What of BullMQ's backend is not in its interface: adding by way of another client than its own. */
+interface RedisBackend {
+  addJobToTransaction(client: BullmqClient, job: JobJson, jobId: string, parent: object): Promise<unknown>;
+}
+
+function rowsOf({ units }: Pick<JobTicket, 'units'>): number {
+  return units.reduce((sum, [count, rows]) => sum + count * rows, 0);
+}
+
 /** What a job that no worker has had yet says about its runs. */
 const NEVER_RUN = {
   progress: 0,
@@ -82,16 +106,31 @@ const NEVER_RUN = {
   stacktrace: '[]',
 } satisfies Partial<JobJson>;
 
+export interface JobQueueOptions {
+  redis: Redis;
+  keyPrefix: string;
+  onError(error: Error): void;
+  /** Share of a tenant while others wait too, above 0. Default: 1 for all. */
+  weightOf?(tenant: string): number;
+  /** Rows of head start that one level of priority gives. Default: PRIORITY_STEP_ROWS. */
+  priorityStepRows?: number;
+  /** For tests: how far scores may go before what waits is moved down. Default: SCORE_ROOM. */
+  scoreRoom?: number;
+}
+
 /** The producer's side of one partition. */
 export class JobQueue {
   readonly #queue: Queue<JobTicket>;
   readonly #redis: Redis;
+  readonly #weightOf: (tenant: string) => number;
+  readonly #fair: FairAdd;
 
   constructor(
     readonly partition: Partition,
-    options: { redis: Redis; keyPrefix: string; onError(error: Error): void },
+    options: JobQueueOptions,
   ) {
     this.#redis = options.redis;
+    this.#weightOf = options.weightOf ?? (() => 1);
     this.#queue = new Queue(queueName(partition), {
       connection: options.redis,
       prefix: queuePrefix(options.keyPrefix),
@@ -103,15 +142,28 @@ export class JobQueue {
       ...STALLED,
     });
     this.#queue.on('error', options.onError);
+    this.#fair = new FairAdd({
+      redis: options.redis,
+      keyOf: (name) => this.#queue.toKey(name),
+      bullmqScript: addPrioritizedJob.content,
+      stepRows: options.priorityStepRows ?? PRIORITY_STEP_ROWS,
+      room: options.scoreRoom ?? SCORE_ROOM,
+    });
   }
 
   /**
-   * Adds the job of a request; where it is there already, nothing happens. Goes to BullMQ's backend with what
-   * Queue.add would make of it: building a Job object, checking and tracing it cost more than sending it. A test
-   * compares the two.
+   * Adds the job of a request at the turn of its tenant; where it is there already, nothing happens. BullMQ's backend
+   * packs what Queue.add would make of it (building a Job object, checking and tracing it cost more than sending it;
+   * a test compares the two), and its script runs within ours.
    */
   async add(ticket: JobTicket): Promise<void> {
-    await this.#queue.backend.addJob(this.#jobOf(ticket), jobIdOf(ticket.requestId), {});
+    const { tenant = DEFAULT_TENANT } = ticket;
+    const weight = this.#weightOf(tenant);
+    const backend = this.#queue.backend as unknown as RedisBackend;
+    const turn = { tenant, weight, rows: rowsOf(ticket), priority: ticket.priority };
+    const job = this.#jobOf(weight === 1 ? ticket : { ...ticket, weight });
+    const jobId = jobIdOf(ticket.requestId);
+    await backend.addJobToTransaction(this.#fair.client(jobId, turn), job, jobId, {});
   }
 
   /** The same for many, in one write. */
@@ -119,14 +171,14 @@ export class JobQueue {
     await Promise.all(tickets.map((ticket) => this.add(ticket)));
   }
 
-  // Every job has a priority, or BullMQ would run those without before all others.
+  // Every job has a priority, or BullMQ would run those without before all others. It counts when a job comes back.
   #jobOf(ticket: JobTicket): JobJson {
     const jobId = jobIdOf(ticket.requestId);
     return {
       id: jobId,
       name: JOB_NAME,
       data: JSON.stringify(ticket),
-      opts: { ...JOB_OPTIONS, jobId, priority: ticket.priority + 1 },
+      opts: { ...JOB_OPTIONS, jobId, priority: RETURNED_PRIORITY },
       timestamp: Date.now(),
       ...NEVER_RUN,
     };
@@ -159,11 +211,11 @@ export class JobQueue {
     return this.#redis.zrank(this.#queue.toKey('prioritized'), jobIdOf(requestId));
   }
 
-  /** Jobs that wait and would be taken before one that is added now with that priority. */
-  countBefore(priority: number): Promise<number> {
-    // BullMQ orders by priority, then by a counter, in one number: priority × 2^32 + counter.
-    const next = (priority + 2) * 2 ** 32;
-    return this.#redis.zcount(this.#queue.toKey('prioritized'), '-inf', `(${next}`);
+  /** Jobs that wait and would be taken before one of that tenant and priority that is added now. */
+  async countBefore(tenant: string, priority: number): Promise<number> {
+    const turn = { tenant, weight: this.#weightOf(tenant), rows: 1, priority };
+    const score = await this.#fair.scoreOf(turn);
+    return this.#redis.zcount(this.#queue.toKey('prioritized'), '-inf', score);
   }
 
   /** Up to `count` jobs that no worker holds, next ones first. */
@@ -337,7 +389,7 @@ export class JobConsumer {
 export class JobQueues {
   readonly #queues = new Map<string, JobQueue>();
 
-  constructor(private readonly options: { redis: Redis; keyPrefix: string; onError(error: Error): void }) {}
+  constructor(private readonly options: JobQueueOptions) {}
 
   of(partition: Partition): JobQueue {
     const name = queueName(partition);

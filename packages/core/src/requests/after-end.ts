@@ -8,8 +8,10 @@ export interface AfterEndDeps {
   store: RequestStore;
   /** Webhooks: the event is frozen and queued. */
   outbox: WebhookOutbox;
+  /** Keeps the answers of models with a result cache, and gives them to identical requests. */
+  coalescing: AftermathHandler;
 }
 
 export function afterEnd(deps: AfterEndDeps): AftermathHandler[] {
-  return [requestEnded(deps)];
+  return [requestEnded(deps), deps.coalescing];
 }

@@ -34,7 +34,8 @@ export async function cancelRequest(
   if (!verdict.changed) throw alreadyEnded(requestId, verdict);
   const expires = deps.now() + record.resultTtlMs;
   const removed = await removeJob(record, deps);
-  const outcome = outcomeOf(verdict.before, removed);
+  // A request that follows another has no job that a worker could have.
+  const outcome = outcomeOf(verdict.before, removed || record.follows !== null);
   tell(record, outcome, deps);
   return { request_id: requestId, outcome, status: 'cancelled', expires_at: iso(expires) };
 }

@@ -42,12 +42,12 @@ export async function checkDeadlines(
   question: DeadlineQuestion,
   deps: DeadlineDeps,
 ): Promise<string | undefined> {
-  const { options, path } = question.submission;
-  const { metadata, request_id } = options;
+  const { options, path, reserved } = question.submission;
+  const { metadata, request_id: id = reserved?.requestId } = options;
   if (!metadata || !hasDeadline(metadata)) return undefined;
   const now = deps.now();
   const refusal = pastDeadline(metadata, now, path) ?? (await hopeless(question, metadata, now, deps));
-  if (refusal && !(request_id !== undefined && (await deps.isKnown(request_id)))) throw refusal;
+  if (refusal && !(id !== undefined && (await deps.isKnown(id)))) throw refusal;
   return lateNotice(predict(question.route), deadlinesOf(metadata, now), now);
 }
 
@@ -57,7 +57,7 @@ function hasDeadline({ timeout_ms, start_by, finish_timeout_ms, finish_by }: Req
 
 /** First by all that waits, which is known; only where that says no, by what waits before it, which Redis is asked. */
 async function hopeless(
-  { route, partition, version }: DeadlineQuestion,
+  { submission: { tenant }, route, partition, version }: DeadlineQuestion,
   metadata: RequestMetadata,
   now: number,
   { fleet, depths, queues, rowMeans, refuseHopeless }: DeadlineDeps,
@@ -76,7 +76,7 @@ async function hopeless(
   if (!refusal) return undefined;
   const before = await queues
     .of(partition)
-    .countBefore(metadata.priority)
+    .countBefore(tenant, metadata.priority)
     .catch(() => 0);
   const interactive =
     partition.lane === 'bulk' ? depths.peek({ ...partition, lane: 'interactive' }).waiting : 0;

@@ -4,19 +4,22 @@
  */
 import { createHash } from 'node:crypto';
 import {
-  DEFAULT_TENANT,
   encodeFrame,
   type ModelSignature,
   type RawTensor,
   type RequestMetadata,
+  type ResultCacheRule,
   type Route,
   type WebhookOption,
 } from '@remuda/schemas';
 import { compatibilityKey } from '../batching/compatibility.js';
+import { canonicalJson } from '../canonical-json.js';
 import { deadlinesOf } from '../deadlines/deadlines-of.js';
 import { newNonce, newRequestId } from '../ids.js';
 import { type Acceptance, INLINE_PAYLOAD_BYTES } from '../store/request-store.js';
 import type { RequestDocument, RequestWebhook, UnitRun } from '../store/stored-record.js';
+import { cacheTicket } from './cache-ticket.js';
+import { hashItem } from './content-hash.js';
 import type { Submission, SubmittedItem } from './submission.js';
 
 export interface Preparation {
@@ -24,6 +27,8 @@ export interface Preparation {
   signature: ModelSignature;
   route: Route;
   notices: string[];
+  /** Of the model; absent: it has no result cache. */
+  resultCache?: ResultCacheRule | undefined;
   /** Where the request asks for none. */
   defaultResultTtlS: number;
   /** Something is to be done when it has ended, for its webhook or for an endpoint of its tenant, say. */
@@ -36,7 +41,7 @@ const DEFAULT_METADATA: RequestMetadata = { priority: 5 };
 
 export function prepareRequest(preparation: Preparation): Acceptance {
   const { submission, defaultResultTtlS, after, now } = preparation;
-  const { items, options } = submission;
+  const { items, options, reserved } = submission;
   const metadata = options.metadata ?? DEFAULT_METADATA;
   const supplied = options.request_id;
   // What is compared with a repeated call must not depend on how its header was written.
@@ -44,14 +49,15 @@ export function prepareRequest(preparation: Preparation): Acceptance {
   const payloads = items.map((item) => (asTheyCame && item.frame) || payloadOf(item, options.parameters));
   const deadlines = deadlinesOf(metadata, now);
   return {
-    requestId: supplied ?? newRequestId(),
+    requestId: supplied ?? reserved?.requestId ?? newRequestId(),
     nonce: newNonce(),
     // An id of our own making is never sent again, so nothing is compared with it.
-    fingerprint: supplied === undefined ? '' : fingerprintOf(submission, payloads),
+    fingerprint: supplied === undefined ? (reserved?.fingerprint ?? '') : fingerprintOf(submission),
     acceptedAt: now,
     deadline: deadlines.start,
     finishDeadline: deadlines.finish,
     after,
+    ...(reserved && { onceMs: reserved.onceMs }),
     resultTtlMs: (metadata.result_ttl_s ?? defaultResultTtlS) * 1000,
     document: documentOf(preparation, metadata, payloads),
     payloads,
@@ -63,13 +69,14 @@ function payloadOf(item: SubmittedItem, parameters: Record<string, unknown> | un
 }
 
 function documentOf(
-  { submission, signature, route, notices }: Preparation,
+  { submission, signature, route, notices, resultCache }: Preparation,
   metadata: RequestMetadata,
   payloads: readonly Buffer[],
 ): RequestDocument {
   const { items, options, hasItems, tenant, keyId, traceId } = submission;
   const units = unitsOf(items, signature, options.parameters);
   const [only] = payloads;
+  const cache = resultCache && cacheTicket(submission, signature, resultCache);
   return {
     model: signature.model,
     version: signature.version,
@@ -87,6 +94,7 @@ function documentOf(
     ...(options.webhook === undefined ? {} : { webhook: webhookOf(options.webhook) }),
     inline: payloads.length === 1 && (only as Buffer).length <= INLINE_PAYLOAD_BYTES,
     notices,
+    ...(cache && { cache }),
   };
 }
 
@@ -124,18 +132,12 @@ function rowsOf(tensors: readonly RawTensor[], signature: ModelSignature): numbe
 
 /**
  * Model and version as they were asked for: a repeated call must not become another request because one was added. With
- * the tenant, so that nobody is answered with a request of somebody else, however alike the two are.
+ * the tenant, so that nobody is answered with a request of somebody else, however alike the two are. Inputs as what they
+ * hold, whichever form they came in: JSON, binary, an entry of a batch.
  */
-function fingerprintOf(
-  { model, options, hasItems, items, tenant }: Submission,
-  payloads: readonly Buffer[],
-): string {
-  const ids = items.map((item) => item.id);
-  // Left out for the tenant of who has no key: the same fingerprint as from versions that knew no tenants.
-  const whose = tenant === DEFAULT_TENANT ? [] : [tenant];
-  const asked = JSON.stringify([model, options.version ?? null, hasItems, ids, ...whose]);
-  const hash = createHash('sha256').update(asked);
-  // Parameters are in each frame; a frame tells its own length.
-  for (const payload of payloads) hash.update(payload);
+function fingerprintOf({ model, options, hasItems, items, tenant }: Submission): string {
+  const { version = null, parameters = null } = options;
+  const hash = createHash('sha256').update(canonicalJson([model, version, hasItems, parameters, tenant]));
+  for (const { id, tensors } of items) hashItem(hash, id, tensors);
   return hash.digest('base64url');
 }

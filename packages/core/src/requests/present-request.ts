@@ -32,9 +32,28 @@ export function presentRequest(record: StoredRecord, now: number): RequestRecord
     finish_deadline_at: record.finishDeadline === 0 ? null : iso(record.finishDeadline),
     expires_at: iso(record.expiresAt ?? now + record.resultTtlMs),
     trace_id: document.traceId,
-    notices: document.notices,
+    notices: noticesOf(record),
+    ...copiedFrom(record),
     urls: { self, result: `${self}/result`, cancel: self },
   };
+}
+
+function noticesOf(record: StoredRecord): string[] {
+  const { document, status, follows } = record;
+  if (isCopy(record)) return [...document.notices, 'answered with the answer of an identical request'];
+  if (follows === null || status !== 'queued') return document.notices;
+  return [...document.notices, 'an identical request is under way; its answer will be that of this one'];
+}
+
+/** It has the answer of another request. */
+function isCopy({ status, follows, startedAt }: StoredRecord): boolean {
+  return status === 'succeeded' && follows !== null && startedAt === null;
+}
+
+/** In a cache that tenants share, the other request may be of another tenant, who is told to nobody. */
+function copiedFrom(record: StoredRecord): { cached_from?: string } {
+  if (!isCopy(record) || record.document.cache?.shared) return {};
+  return { cached_from: record.follows as string };
 }
 
 /** The record that an acceptance has just made, without reading it back. */
@@ -57,6 +76,7 @@ export function recordOf(acceptance: Acceptance): StoredRecord {
     finishDeadline: acceptance.finishDeadline,
     resultTtlMs: acceptance.resultTtlMs,
     error: null,
+    follows: acceptance.follows ?? null,
   };
 }
 

@@ -3,6 +3,7 @@
  * where it does. One command to Redis; everything else is as last known.
  */
 import type { RequestRecord } from '@remuda/schemas';
+import { BULK_SHARE } from '../fairness/lane-share.js';
 import type { ClassFacts } from '../fleet/class-index.js';
 import type { FleetView } from '../fleet/fleet-view.js';
 import type { Clock } from '../lifecycle/clock.js';
@@ -39,7 +40,7 @@ export async function queueOutlook(record: StoredRecord, deps: OutlookDeps): Pro
     .classFacts(model, version)
     .find(({ deviceClass }) => deviceClass === partition.deviceClass);
   const place = await deps.queues.of(partition).position(requestId);
-  const position = (place ?? 0) + interactiveBefore(route.lane, partition, deps);
+  const position = (place ?? 0) + interactiveBefore(route.lane, place ?? 0, partition, deps);
   const rowsAhead =
     place === null ? inHand(facts, rows) : position * meanRows(model, rows, deps) + (facts?.rowsInHand ?? 0);
   const etaMs = expectedMs(facts, rowsAhead, rows);
@@ -62,13 +63,16 @@ export function withOutlook(record: RequestRecord, outlook: Outlook | null): Req
   return { ...record, queue: outlook.queue, notices: [...lasting, ...outlook.notices] };
 }
 
-/** Bulk rows wait for interactive ones. */
+/** Bulk rows wait for interactive ones, but for their share; workers may be set to another than the default. */
 function interactiveBefore(
   lane: string,
+  bulkBefore: number,
   partition: Parameters<QueueDepths['peek']>[0],
   { depths }: OutlookDeps,
 ): number {
-  return lane === 'bulk' ? depths.peek({ ...partition, lane: 'interactive' }).waiting : 0;
+  if (lane !== 'bulk') return 0;
+  const { waiting } = depths.peek({ ...partition, lane: 'interactive' });
+  return Math.min(waiting, Math.ceil(((bulkBefore + 1) * (1 - BULK_SHARE)) / BULK_SHARE));
 }
 
 function meanRows(model: string, rows: number, { rowMeans }: OutlookDeps): number {

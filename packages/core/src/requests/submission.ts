@@ -19,6 +19,8 @@ import type {
 import type { Sight } from '../access/caller.js';
 import type { RemudaError } from '../errors.js';
 import type { ModelAsk, Target } from '../models/model-resolver.js';
+import type { KeptAnswer } from '../store/once-store.js';
+import type { CallOnce, OnceCall, ReservedId } from './idempotency.js';
 
 /** One input set, checked against the signature. Tensors stand in the signature's order. */
 export interface SubmittedItem {
@@ -41,6 +43,8 @@ export interface Submission {
   tenant: string;
   /** Id of the API key that it came with; null: none was asked for. */
   keyId: string | null;
+  /** The id that was set aside for it, where the call has an Idempotency-Key. */
+  reserved?: ReservedId;
   traceId: string;
   /** Where it stands in the body, for what is found out later; default: it is the body. */
   path?: readonly PropertyKey[];
@@ -83,6 +87,11 @@ export interface RequestUseCases {
   submitMany(
     submissions: readonly Submission[],
   ): Promise<({ record: RequestRecord; known: boolean } | RemudaError)[]>;
+  /**
+   * A call with an Idempotency-Key: the answer that it had, or the call to be made, with ids for its requests.
+   * @throws idempotency_in_progress, idempotency_mismatch
+   */
+  beginOnce(call: OnceCall): Promise<KeptAnswer | CallOnce>;
   get(requestId: string, sight?: Sight): Promise<RequestRecord>;
   /** Waits until the request is terminal or `ms` have passed, whichever is first; the record as it then is. */
   waitFor(requestId: string, ms: number, signal?: AbortSignal, sight?: Sight): Promise<RequestRecord>;

@@ -16,7 +16,7 @@ import type { LifeLog } from '../observability/events.js';
 import type { Metrics } from '../observability/metrics.js';
 import { type JobQueues, ticketOf } from '../queue/job-queue.js';
 import { type Partition, queueName } from '../queue/partitions.js';
-import type { Acceptance, RequestStore } from '../store/request-store.js';
+import type { Acceptance, AcceptVerdict, RequestStore } from '../store/request-store.js';
 import type { StoredRecord } from '../store/stored-record.js';
 import type { EndpointView } from '../webhooks/endpoint-view.js';
 import type { Admission } from './admission.js';
@@ -28,6 +28,7 @@ import { resolveRoute } from './resolve-route.js';
 import type { RowMeans } from './row-means.js';
 import type { StoreGuard } from './store-guard.js';
 import type { Submission } from './submission.js';
+import { type Steps, type SubmitCachedDeps, submitCached } from './submit-cached.js';
 import { rowsOf } from './validate-inputs.js';
 import type { Withdrawals } from './withdrawals.js';
 
@@ -47,7 +48,9 @@ export interface SubmitDeps {
   rowMeans: RowMeans;
   resolver: Pick<ModelResolver, 'resolve' | 'isReady'>;
   doorbell: Pick<Doorbell, 'ring'>;
-  metrics: Pick<Metrics, 'accepted' | 'payloadBytes'>;
+  metrics: Pick<Metrics, 'accepted' | 'payloadBytes' | 'resultCache'>;
+  /** What is done with requests of models that have a result cache. */
+  cached: SubmitCachedDeps;
   shadows?: { offer(acceptance: Acceptance): void };
   /** Which tenants and keys have webhook endpoints. */
   endpoints: Pick<EndpointView, 'wants'>;
@@ -68,7 +71,7 @@ export interface Prepared {
   acceptance: Acceptance;
   partition: Partition;
   traceId: string;
-  /** The user gave the id, so it may be known. */
+  /** The user gave the id, or the call has an Idempotency-Key: it may be known. */
   supplied: boolean;
 }
 
@@ -87,13 +90,33 @@ export class RequestSubmitter {
   async submit(submission: Submission): Promise<Submitted> {
     const prepared = await this.prepare(submission);
     try {
-      const { guard } = this.#deps;
-      if (prepared.supplied) return await guard.run(() => this.replicated(this.#acceptThenEnqueue(prepared)));
-      await guard.run(() => this.replicated(this.#acceptAndEnqueue(prepared)));
-      return this.accepted(prepared);
+      const answer = await this.#deps.guard.run(() => this.replicated(this.#store(prepared)));
+      return answer ?? this.accepted(prepared);
     } catch (error) {
       throw this.refused(prepared, error);
     }
+  }
+
+  /** Steps three and four. undefined: accepted, and nobody was told of it yet. */
+  async #store(prepared: Prepared): Promise<Submitted | undefined> {
+    if (prepared.acceptance.document.cache) return this.storeCached(prepared);
+    if (prepared.supplied) return this.#acceptThenEnqueue(prepared);
+    await this.#acceptAndEnqueue(prepared);
+    return undefined;
+  }
+
+  /** Steps three and four of a request that may have the answer of another. */
+  storeCached(prepared: Prepared): Promise<Submitted> {
+    const steps: Steps = {
+      acceptAndEnqueue: async (leader) => {
+        if (leader.supplied) return this.#acceptThenEnqueue(leader);
+        await this.#acceptAndEnqueue(leader);
+        return this.accepted(leader);
+      },
+      acceptOnly: (follower) => this.#acceptOnly(follower),
+      accepted: (follower) => this.accepted(follower),
+    };
+    return submitCached(prepared, steps, this.#deps.cached);
   }
 
   /** Steps one and two, and everything that needs no Redis. */
@@ -111,11 +134,14 @@ export class RequestSubmitter {
       signature,
       route: withTarget(route, target),
       notices: allNotices(target.notices, notices, late),
+      resultCache: target.resultCache,
       defaultResultTtlS: resultTtlS,
       after: submission.options.webhook !== undefined || endpoints.wants(submission),
       now: clock.now(),
     });
-    const supplied = submission.options.request_id !== undefined;
+    if (target.resultCache && submission.options.cache === 'bypass')
+      this.#deps.metrics.resultCache.inc({ model: signature.model, outcome: 'bypass' });
+    const supplied = submission.options.request_id !== undefined || submission.reserved !== undefined;
     return { acceptance, partition, traceId: submission.traceId, supplied };
   }
 
@@ -160,14 +186,12 @@ export class RequestSubmitter {
     if (verdict !== 'accepted') throw conflict(acceptance.requestId);
   }
 
-  /** The same for a user's own id: whether there is a job to add turns out with the answer. */
+  /** The same for an id that may be known: whether there is a job to add turns out with the answer. */
   async #acceptThenEnqueue(prepared: Prepared): Promise<Submitted> {
     const { acceptance, partition } = prepared;
-    const { store, queues } = this.#deps;
-    const verdict = await store.accept(acceptance);
-    if (verdict === 'conflict') throw conflict(acceptance.requestId);
-    if (verdict === 'known') return this.known(acceptance.requestId);
-    await queues.of(partition).add(ticketOf(recordOf(acceptance)));
+    const known = await this.#acceptOnly(prepared);
+    if (known !== 'accepted') return known;
+    await this.#deps.queues.of(partition).add(ticketOf(recordOf(acceptance)));
     return this.accepted(prepared);
   }
 
@@ -178,13 +202,20 @@ export class RequestSubmitter {
     return answer;
   }
 
+  async #acceptOnly({ acceptance }: Prepared): Promise<Submitted | 'accepted'> {
+    const verdict = await this.#deps.store.accept(acceptance);
+    throwIfTaken(verdict, acceptance.requestId);
+    return verdict === 'known' ? this.known(acceptance.requestId) : 'accepted';
+  }
+
   /** Answers with what is there, and makes sure of its job: an earlier call may have died between the two. */
   async known(requestId: string): Promise<Submitted> {
-    const { store, queues, clock } = this.#deps;
+    const { store, queues, clock, cached } = this.#deps;
     const [record] = await store.read([requestId]);
     // Its time was up between the two answers of Redis.
     if (!record) throw new RemudaError('internal', `request ${requestId} has just expired: send it again`);
-    if (!isTerminal(record.status)) {
+    if (record.follows !== null) await cached.coalescing.settle(record);
+    else if (!isTerminal(record.status)) {
       const partition = partitionOfRecord(record);
       await queues.of(partition).add(ticketOf(record));
       this.#wake(partition, record.document.version);
@@ -196,13 +227,14 @@ export class RequestSubmitter {
   accepted(prepared: Prepared): Submitted {
     const { metrics, life, clock } = this.#deps;
     const { acceptance, partition } = prepared;
-    this.#wake(partition, acceptance.document.version);
+    const runs = acceptance.follows === undefined;
+    if (runs) this.#wake(partition, acceptance.document.version);
     const { model, deviceClass: device_class, lane } = partition;
     metrics.accepted.inc({ model, device_class, lane });
     for (const payload of acceptance.payloads) metrics.payloadBytes.observe({ model }, payload.length);
     if (life.enabled) this.#logAcceptance(prepared);
     this.#deps.lost?.note(acceptance.requestId, acceptance.resultTtlMs);
-    this.#deps.shadows?.offer(acceptance);
+    if (runs) this.#deps.shadows?.offer(acceptance);
     return { record: presentRequest(recordOf(acceptance), clock.now()), known: false };
   }
 
@@ -219,6 +251,7 @@ export class RequestSubmitter {
     const { model, version, tenant, rows, route } = document;
     const ids = { trace_id: traceId, request_id: requestId };
     life.accepted({ ...ids, model, version, tenant, items: payloads.length, rows });
+    if (acceptance.follows !== undefined) return;
     life.routed({ ...ids, device_class: route.device_class, lane: route.lane, reasons: route.reasons });
     life.enqueued({ ...ids, queue: queueName(partition) });
   }
@@ -227,7 +260,7 @@ export class RequestSubmitter {
   refused({ acceptance, partition }: Prepared, error: unknown): RemudaError {
     const { guard, withdrawals } = this.#deps;
     const explained = guard.explain(error);
-    if (explained.code !== 'request_id_conflict') {
+    if (explained.code !== 'request_id_conflict' && explained.code !== 'request_not_found') {
       withdrawals.add({ requestId: acceptance.requestId, nonce: acceptance.nonce, partition });
     }
     return explained;
@@ -251,7 +284,15 @@ function withTarget(route: Route, { versionReason, fallbackFor }: Target): Route
     : { ...route, version_reason, fallback_for: fallbackFor };
 }
 
-export function conflict(requestId: string): RemudaError {
+/** @throws RemudaError where an id is taken, or was and is over */
+export function throwIfTaken(verdict: AcceptVerdict, requestId: string): void {
+  if (verdict === 'conflict') throw conflict(requestId);
+  if (verdict !== 'gone') return;
+  const message = `request ${requestId}, which this call had made, has ended, and the time for which it was kept has passed`;
+  throw new RemudaError('request_not_found', message, { request_id: requestId });
+}
+
+function conflict(requestId: string): RemudaError {
   return new RemudaError(
     'request_id_conflict',
     `request_id "${requestId}" belongs to a request with other content: send this one under another id`,

@@ -23,6 +23,7 @@ import type { LetterStore } from '../store/letter-store.js';
 import type { Redis } from '../store/redis.js';
 import type { RequestStore } from '../store/request-store.js';
 import type { StoredRecord } from '../store/stored-record.js';
+import type { Coalescing } from './coalescing.js';
 import { expireDue, expireRequest, seemsLate } from './expire-due.js';
 import { partitionOfRecord } from './submit-request.js';
 
@@ -34,6 +35,8 @@ export interface SweeperOptions {
   life: LifeLog;
   /** The model was taken out with the admin API; default: none is. */
   isTakenOut?(model: string): boolean;
+  /** Looks after requests that wait for the answer of another. */
+  coalescing?: Pick<Coalescing, 'settle'>;
   letters?: Pick<LetterStore, 'trim'>;
   onError(error: Error): void;
   clock?: Clock;
@@ -45,6 +48,8 @@ export interface SweeperOptions {
 
 const EVERY_MS = 3_000;
 const LOST_AFTER_MS = 30_000;
+/** A leader that has no record by then will not get one: whoever was to make it has died. */
+const LEADERLESS_AFTER_MS = 5_000;
 /** Long enough for a slow turn, short enough that a dead sweeper is soon replaced. */
 const LEASE_MS = 20_000;
 /** Small enough that an API which has the role answers its callers between two pages. */
@@ -157,8 +162,12 @@ export class Sweeper implements Service {
     }
     if (record.status === 'queued' && this.#options.isTakenOut?.(record.document.model))
       return this.#endTakenOut(record);
-    const { lostAfterMs = LOST_AFTER_MS } = this.#options;
+    const { lostAfterMs = LOST_AFTER_MS, coalescing } = this.#options;
     const age = now - record.acceptedAt;
+    if (record.follows !== null && record.status === 'queued' && coalescing) {
+      await coalescing.settle(record, age >= LEADERLESS_AFTER_MS);
+      return;
+    }
     // One from the future says that the clocks of two hosts differ, and nothing about its age.
     if (age > -CLOCK_SLACK_MS && age < lostAfterMs) return;
     const partition = partitionOfRecord(record);

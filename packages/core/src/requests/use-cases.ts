@@ -4,6 +4,7 @@
  */
 import type { Sight } from '../access/caller.js';
 import { CursorSealer } from '../access/cursor-sealer.js';
+import { TenantView } from '../access/tenant-view.js';
 import { FleetView } from '../fleet/fleet-view.js';
 import { type Clock, systemClock } from '../lifecycle/clock.js';
 import { type Service, ServiceGroup } from '../lifecycle/service.js';
@@ -19,8 +20,11 @@ import type { LifeLog } from '../observability/events.js';
 import type { Logger } from '../observability/logger.js';
 import type { Metrics } from '../observability/metrics.js';
 import { JobQueues } from '../queue/job-queue.js';
+import type { Partition } from '../queue/partitions.js';
+import { CacheStore } from '../store/cache-store.js';
 import type { Keys } from '../store/keys.js';
 import { LetterStore } from '../store/letter-store.js';
+import { OnceStore } from '../store/once-store.js';
 import type { Redis } from '../store/redis.js';
 import { RequestStore } from '../store/request-store.js';
 import { EndpointView } from '../webhooks/endpoint-view.js';
@@ -31,11 +35,13 @@ import { afterEnd } from './after-end.js';
 import { Aftermath } from './aftermath.js';
 import { cancelRequest } from './cancel-request.js';
 import { Catalogue, type CatalogueOptions } from './catalogue.js';
+import { Coalescing } from './coalescing.js';
 import { DeadLetters } from './dead-letters.js';
 import { describeModel, describeModels } from './describe-models.js';
 import { Doorbell } from './doorbell.js';
 import { expireRequest } from './expire-due.js';
 import { type GetDeps, getRequest } from './get-request.js';
+import { Idempotency } from './idempotency.js';
 import { listRequests } from './list-requests.js';
 import { presentRequest } from './present-request.js';
 import { queueOutlook, withOutlook } from './queue-outlook.js';
@@ -65,6 +71,10 @@ export interface RequestUseCaseDeps {
   maxQueueDepth?: number;
   /** What a 202 waits for beyond Redis's own answer; default: nothing. */
   replicas?: { confirm(): Promise<void> };
+  /** Rows of head start that one level of priority gives. Default: PRIORITY_STEP_ROWS. */
+  priorityStepRows?: number;
+  /** How long an idempotency key is remembered, in seconds. Default a day. */
+  idempotencyTtlS?: number;
   /** Whether a request that cannot be expected to meet its deadline is refused. Default true. */
   refuseHopeless?: boolean;
   clock?: Clock;
@@ -92,6 +102,8 @@ export type RequestUseCaseService = RequestUseCases &
     /** What was given up. */
     readonly deadLetters: DeadLetters;
     readonly letters: LetterStore;
+    /** For the sweeper. */
+    readonly coalescing: Coalescing;
   };
 
 export function createRequestUseCases(deps: RequestUseCaseDeps): RequestUseCaseService {
@@ -130,6 +142,7 @@ export function createRequestUseCases(deps: RequestUseCaseDeps): RequestUseCaseS
     deployments,
     deadLetters: parts.deadLetters,
     letters: parts.letters,
+    coalescing: parts.coalescing,
     admin: new ModelAdmin({
       catalogue,
       deployments,
@@ -146,6 +159,7 @@ export function createRequestUseCases(deps: RequestUseCaseDeps): RequestUseCaseS
     signatureOf: async (model, version) => (await resolver.resolve({ model, version })).signature,
     submit: (submission) => submitter.submit(submission),
     submitMany: (submissions) => submitMany(submissions, { submitter, store, queues, guard }),
+    beginOnce: (call) => parts.idempotency.begin(call),
     async get(requestId, sight) {
       const record = await read(requestId, sight);
       const outlook = await guard.run(() => queueOutlook(record, parts.outlook));
@@ -168,12 +182,20 @@ export function createRequestUseCases(deps: RequestUseCaseDeps): RequestUseCaseS
 
 function partsOf(deps: RequestUseCaseDeps) {
   const { redis, subscriber, keys, repository, logger, life, metrics, clock = systemClock, inspect } = deps;
-  const { resultTtlS = 3600, maxQueueDepth = 50_000 } = deps;
+  const { resultTtlS = 3600, maxQueueDepth = 50_000, idempotencyTtlS = 24 * 3600 } = deps;
   const onError = (err: Error): void =>
     logger.warn({ err }, 'background work of the API failed; it is tried again');
   const store = new RequestStore(redis, keys);
-  const queues = new JobQueues({ redis, keyPrefix: keys.space.prefix, onError });
+  const queues = new JobQueues({
+    ...{ redis, keyPrefix: keys.space.prefix, onError },
+    weightOf: (tenant) => tenants.of(tenant).weight,
+    ...(deps.priorityStepRows === undefined ? {} : { priorityStepRows: deps.priorityStepRows }),
+  });
   const guard = new StoreGuard(redis, metrics);
+  const idempotency = new Idempotency({
+    ...{ store: new OnceStore(redis, keys), guard, metrics, onError },
+    ttlMs: idempotencyTtlS * 1000,
+  });
   const fleet = new FleetView({ redis, keys, onError, clock });
   const deployments = new DeploymentView({
     ...{ redis, subscriber, keys, onError, clock },
@@ -185,6 +207,7 @@ function partsOf(deps: RequestUseCaseDeps) {
   });
   const resolver = new ModelResolver({ catalogue, deployments, fleet, random: deps.random });
   const doorbell = new Doorbell({ redis, keys, onError, clock });
+  const tenants = new TenantView({ redis, subscriber, keys, onError, clock });
   const admission = new Admission({ redis, queues, maxQueueDepth, clock });
   const withdrawals = new Withdrawals({ store, queues, ready: () => guard.ready, logger, clock });
   const rowMeans = new RowMeans();
@@ -195,6 +218,9 @@ function partsOf(deps: RequestUseCaseDeps) {
       if (!resolver.isReady(partition.model, version, partition.deviceClass)) doorbell.ring(partition);
     },
   });
+  const cache = new CacheStore(redis, keys);
+  const ring = (partition: Partition): void => doorbell.ring(partition);
+  const coalescing = new Coalescing({ store, cache, queues, metrics, life, clock, ring });
   const webhooks = webhookParts({ redis, keys, clock, life, onError });
   const endpointView = new EndpointView({
     ...{ redis, subscriber, keys, clock, onError },
@@ -205,6 +231,7 @@ function partsOf(deps: RequestUseCaseDeps) {
     replicas: deps.replicas,
     lost: new LostAcceptances({ redis, keys, clock, logger, metrics }),
     endpoints: endpointView,
+    cached: { store, cache, coalescing, metrics, onError },
     shadows,
     store,
     queues,
@@ -227,7 +254,7 @@ function partsOf(deps: RequestUseCaseDeps) {
   };
   const read = (requestId: string, sight: Sight) => getRequest(requestId, reading, sight);
   const waiters = new RequestWaiters({ subscriber, keys, read, metrics, clock, onError });
-  const handlers = afterEnd({ store, outbox: webhooks.outbox });
+  const handlers = afterEnd({ store, outbox: webhooks.outbox, coalescing });
   const aftermath = new Aftermath({ redis, subscriber, store, handlers, onError, clock });
   const letters = new LetterStore(redis, keys);
   const deadLetters = new DeadLetters({
@@ -242,6 +269,7 @@ function partsOf(deps: RequestUseCaseDeps) {
     guard,
     fleet,
     ...models,
+    tenants,
     admission,
     withdrawals,
     submitter,
@@ -249,6 +277,8 @@ function partsOf(deps: RequestUseCaseDeps) {
     reading,
     outlook,
     aftermath,
+    idempotency,
+    coalescing,
     webhooks,
     endpointView,
     letters,
@@ -260,6 +290,7 @@ function lifeOf(
   {
     fleet,
     deployments,
+    tenants,
     catalogue,
     waiters,
     withdrawals,
@@ -277,7 +308,7 @@ function lifeOf(
   const queueService: Service = { name: 'queues', start: async () => {}, stop: closeQueues };
   const door: Service = { name: 'admission', start: async () => {}, stop: async () => admission.close() };
   // Stopped in reverse: first the door, last the queues that withdrawals still need.
-  const views = [fleet, deployments, catalogue, endpointView];
+  const views = [fleet, deployments, tenants, catalogue, endpointView];
   const services = [queueService, withdrawals, ...views, waiters, aftermath, door];
   return new ServiceGroup('requests', services, (service, err) => {
     logger.error({ err, stopping: service }, 'a service did not stop well');

@@ -119,6 +119,7 @@ export class Withdrawals implements Service {
     await queue.remove(requestId);
     // The same id may have been accepted anew in between, and its job was the one just removed.
     const [record] = await store.read([requestId]);
-    if (record?.status === 'queued') await queue.add(ticketOf(record));
+    // One that waits for the answer of another has no job.
+    if (record?.status === 'queued' && record.follows === null) await queue.add(ticketOf(record));
   }
 }

@@ -1,5 +1,6 @@
 /** Settings that the API and the workers share; all parts of one fleet need the same values. */
 import * as z from 'zod';
+import { PRIORITY_STEP_ROWS } from '../fairness/fair-tags.js';
 import type { Keyspace } from '../store/keys.js';
 import { parseRedisAddress, withTls } from '../store/redis-address.js';
 import { parseAllowed } from '../webhooks/address-rules.js';
@@ -57,6 +58,15 @@ export const SharedSettings = z.object({
     .min(0)
     .default(256 * 1024 * 1024)
     .describe('Most bytes of their inputs. Give it more where Redis has room and inputs are large.'),
+  REMUDA_PRIORITY_STEP_ROWS: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .max(1_000_000)
+    .default(PRIORITY_STEP_ROWS)
+    .describe(
+      'Rows that a level of priority may overtake of what its tenant has waiting. Lower it where rows are slow.',
+    ),
   REMUDA_MODELS: z.string().default('models').describe('Folder of the model repository.'),
   REMUDA_MODEL_CACHE: z
     .string()

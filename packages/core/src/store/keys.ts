@@ -72,6 +72,21 @@ export class Keys {
     return `${this.tagOf(requestId)}:o:${requestId}:${nonce}:${item}:${token}`;
   }
 
+  /** String with a time to live: that id was accepted, and is not accepted anew when its record has gone. */
+  acceptedOnce(requestId: string): string {
+    return `${this.tagOf(requestId)}:once:${requestId}`;
+  }
+
+  /** Hash with a time to live: what became of the call with an idempotency key. */
+  once(keyHash: string): string {
+    return `${this.space.prefix}:once:${keyHash}`;
+  }
+
+  /** Base of all keys of the result cache of a model; the scripts build them. */
+  resultCache(model: string): string {
+    return `${this.space.prefix}:cache:{${model}}`;
+  }
+
   /** Sorted set: ids of requests that have not ended, by time of acceptance. */
   open(shard: number): string {
     return `${this.#tagged(shard)}:open`;

@@ -201,6 +201,13 @@ const SCRIPTS = {
   saveServing: ['save-serving-2.lua'],
   addToReport: ['add-to-report-2.lua'],
   takeAftermath: ['take-aftermath-1.lua'],
+  beginOnce: ['begin-once-1.lua'],
+  settleOnce: ['settle-once-1.lua'],
+  lookInCache: ['cache-clock.lua', 'look-in-cache-1.lua'],
+  keepInCache: ['cache-clock.lua', 'keep-in-cache-1.lua'],
+  leaveCache: ['leave-cache-1.lua'],
+  answerRequest: ['ending.lua', 'answer-request-2.lua'],
+  followRequest: ['follow-request-1.lua'],
   saveAccess: ['save-access-1.lua'],
   countCall: ['count-call-1.lua'],
   finishAftermath: ['ending.lua', 'finish-aftermath-2.lua'],
@@ -216,10 +223,14 @@ export type ScriptName = keyof typeof SCRIPTS;
 
 const folder = new URL('../../src/store/scripts/', import.meta.url);
 
+/** Text of one of our scripts. */
+export function scriptText(file: string): string {
+  return readFileSync(new URL(file, folder), 'utf8');
+}
+
 function defineScripts(redis: Redis): void {
   for (const [name, files] of Object.entries(SCRIPTS)) {
-    const lua = files.map((file) => readFileSync(new URL(file, folder), 'utf8')).join('\n');
-    redis.defineCommand(`remuda_${name}`, { lua });
+    redis.defineCommand(`remuda_${name}`, { lua: files.map(scriptText).join('\n') });
   }
 }
 

@@ -22,6 +22,8 @@ export const INLINE_PAYLOAD_BYTES = 8 * 1024;
 const LARGE_OUTCOME_BYTES = 16 * 1024;
 /** A payload whose record was never written goes by itself after this time. */
 const UNOWNED_PAYLOAD_S = 600;
+/** Stands in place of an attempt's token in the key of an outcome that was copied: attempts count from 1. */
+const COPY_TOKEN = 0;
 const START_ERROR = JSON.stringify(startDeadlineError());
 const FINISH_ERROR = JSON.stringify(finishDeadlineError());
 /** Outcomes of a request that is not complete yet are kept at least this long. */
@@ -39,13 +41,21 @@ export interface Acceptance {
   finishDeadline: number;
   /** Something is to be done when it has ended: see requests/aftermath.ts. */
   after: boolean;
+  /** How long the id is accepted at most once, even when its record has gone; absent: as long as the record is kept. */
+  onceMs?: number;
+  /** The request whose answer it waits for, so that it has no job; absent: it runs by itself. */
+  follows?: string;
   resultTtlMs: number;
   document: RequestDocument;
   /** One input frame for each item. */
   payloads: readonly Buffer[];
 }
 
-export type AcceptVerdict = 'accepted' | 'known' | 'conflict';
+/** One acceptance of an id, told from others of it by the nonce. */
+type OneAcceptance = Pick<StoredRecord, 'requestId' | 'nonce'>;
+
+/** gone: it was accepted before, and its record is not kept any more. */
+export type AcceptVerdict = 'accepted' | 'known' | 'conflict' | 'gone';
 
 /** What a request was when it was ended: its status before, or why nothing was changed. */
 export type EndVerdict =
@@ -96,13 +106,22 @@ export class RequestStore {
         acceptance.finishDeadline,
         acceptance.after ? '1' : '',
         acceptance.deadline + acceptance.finishDeadline > 0 ? this.keys.due(shard) : '',
+        ...this.#wanted(acceptance),
       ],
     );
     const verdict = stored.length === 0 ? await answer : (await Promise.all([answer, ...stored]))[0];
     if (verdict === 1) return 'accepted';
     // The bytes just stored belong to no one: the first acceptance has its own under its own nonce.
     if (payloadKeys.length > 0) await this.#redis.unlink(...payloadKeys);
-    return verdict === 0 ? 'known' : 'conflict';
+    if (verdict === 0) return 'known';
+    return verdict === -1 ? 'conflict' : 'gone';
+  }
+
+  /** What few requests want of their acceptance. */
+  #wanted({ requestId, onceMs, follows }: Acceptance): (string | number)[] {
+    const once = onceMs === undefined ? ['', 0] : [this.keys.acceptedOnce(requestId), onceMs];
+    if (follows !== undefined) return [...once, follows];
+    return onceMs === undefined ? [] : once;
   }
 
   /**
@@ -155,6 +174,37 @@ export class RequestStore {
     if (frame?.readUInt32LE(0) !== 0) return frame;
     const token = Number(frame.toString('latin1', 4));
     return this.#redis.getBuffer(this.keys.largeResult(record.requestId, record.nonce, item, token));
+  }
+
+  /**
+   * Ends a request that follows another with the outcomes of an identical one.
+   * false: nothing was changed, since it has ended, runs by itself or is another one of that id
+   */
+  async answer({ requestId, nonce }: OneAcceptance, frames: readonly Buffer[]): Promise<boolean> {
+    const stored: Promise<unknown>[] = [];
+    const marks = frames.map((frame, item) => {
+      if (frame.length < LARGE_OUTCOME_BYTES) return frame;
+      const key = this.keys.largeResult(requestId, nonce, item, COPY_TOKEN);
+      stored.push(this.#redis.set(key, frame, 'EX', UNFINISHED_OUTCOME_S));
+      return Buffer.from(`\0\0\0\0${COPY_TOKEN}`, 'latin1');
+    });
+    const reply = callScript(
+      this.#redis,
+      'answerRequest',
+      [this.keys.record(requestId), this.keys.open(this.keys.shardOf(requestId))],
+      [requestId, this.keys.ended(), this.keys.tagOf(requestId), nonce, ...marks],
+    );
+    const [answered] = await Promise.all([reply, ...stored]);
+    return answered === 1;
+  }
+
+  /**
+   * Lets a request that waits for the answer of another wait for that of a third, or run by itself (null): then its job
+   * is still to be added. false: nothing was changed.
+   */
+  async follow({ requestId, nonce, follows }: StoredRecord, leader: string | null): Promise<boolean> {
+    const keys = [this.keys.record(requestId)];
+    return (await callScript(this.#redis, 'followRequest', keys, [nonce, follows ?? '', leader ?? ''])) === 1;
   }
 
   /** Asks for every unit whether it may be run, marks its request as running, and fetches its input. */

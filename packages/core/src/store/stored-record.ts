@@ -10,6 +10,7 @@ import type {
   WebhookEvent,
   WebhookPayload,
 } from '@remuda/schemas';
+import type { CacheTicket } from './cache-store.js';
 
 /** Written once. `units` runs along the items: [how many, rows each, compatibility key]. */
 export interface RequestDocument {
@@ -36,6 +37,8 @@ export interface RequestDocument {
   /** Large payloads stand under keys of their own. */
   inline: boolean;
   notices: string[];
+  /** Where its model has a result cache and it may use it. */
+  cache?: CacheTicket;
 }
 
 export interface RequestWebhook {
@@ -71,6 +74,8 @@ export interface StoredRecord {
   finishDeadline: number;
   resultTtlMs: number;
   error: ItemError | null;
+  /** The request whose answer it waits for, or has got; null: it runs by itself. */
+  follows: string | null;
 }
 
 /** The fields that readStoredRecord wants, in its order. */
@@ -92,12 +97,31 @@ export const RECORD_FIELDS = [
   'route',
   'skip',
   'fdl',
+  'fol',
 ] as const;
 
 /** Fields of the hash as a record; null where there is none. */
 export function readStoredRecord(requestId: string, fields: readonly (string | null)[]): StoredRecord | null {
-  const [doc, status, nonce, n, ok, done, token, at, start, fin, exp, deadline, ttl, err, route, skip, fdl] =
-    fields;
+  const [
+    doc,
+    status,
+    nonce,
+    n,
+    ok,
+    done,
+    token,
+    at,
+    start,
+    fin,
+    exp,
+    deadline,
+    ttl,
+    err,
+    route,
+    skip,
+    fdl,
+    fol,
+  ] = fields;
   if (!doc || !status) return null;
   const items = Number(n);
   const finished = fin !== null;
@@ -124,5 +148,6 @@ export function readStoredRecord(requestId: string, fields: readonly (string | n
     finishDeadline: Number(fdl ?? 0),
     resultTtlMs: Number(ttl),
     error: err ? (JSON.parse(err) as ItemError) : null,
+    follows: fol ?? null,
   };
 }

@@ -78,7 +78,7 @@ describe('an accepted request', () => {
       removeOnFail: true,
       stackTraceLimit: 1,
       jobId: record.request_id,
-      priority: 6,
+      priority: 1,
     });
     const theirs = await rig.redis.hgetall(jobKey);
     const { timestamp: _, opts: ourOpts, ...rest } = ours;

@@ -37,9 +37,14 @@ export interface Rig {
   close(): Promise<void>;
 }
 
-export type RigOptions = Partial<RequestUseCaseDeps> & { url?: string; shards?: number };
+export type RigOptions = Partial<RequestUseCaseDeps> & {
+  url?: string;
+  shards?: number;
+  /** Of the model, beside its defaults. */
+  config?: Partial<HarnessConfig>;
+};
 
-export async function setup({ url = testUrl(), shards = 1, ...deps }: RigOptions = {}): Promise<Rig> {
+export async function setup({ url = testUrl(), shards = 1, config, ...deps }: RigOptions = {}): Promise<Rig> {
   const prefix = `${process.env.REMUDA_TEST_KEY_PREFIX ?? 'remuda-test'}-${randomBytes(6).toString('hex')}`;
   const keys = new Keys({ prefix, shards });
   const onError = (): void => {};
@@ -48,7 +53,7 @@ export async function setup({ url = testUrl(), shards = 1, ...deps }: RigOptions
   const [redis, subscriber, other] = [connect('api'), connect('subscriber'), connect('runner')];
   await Promise.all([redis, subscriber, other].map((connection) => waitUntilReady(connection, 60_000)));
   const subscriberId = String(await subscriber.call('CLIENT', 'ID'));
-  await publishSignature(other, keys, signature(), HarnessConfig.parse({ harness: 'onnx' }));
+  await publishSignature(other, keys, signature(), HarnessConfig.parse({ harness: 'onnx', ...config }));
   const metrics = createMetrics({ processMetrics: false });
   const life = lifeLog(silentLogger);
   const cases = createRequestUseCases({
@@ -135,6 +140,8 @@ export interface SubmissionOptions {
   width?: number;
   model?: string;
   metadata?: Submission['options']['metadata'];
+  cache?: Submission['options']['cache'];
+  tenant?: string;
 }
 
 export function submission({
@@ -144,14 +151,16 @@ export function submission({
   width = 4,
   model = 'model',
   metadata,
+  cache,
+  tenant = 'default',
 }: SubmissionOptions = {}): Submission {
   return {
     model,
-    options: { request_id: id, metadata },
+    options: { request_id: id, metadata, cache },
     items: values.map((value) => ({ id: null, tensors: [tensor('x', value, 1, width)] })),
     hasItems,
     lane: 'interactive',
-    tenant: 'default',
+    tenant,
     keyId: null,
     traceId: 'a'.repeat(32),
   };

@@ -15,6 +15,7 @@ if #left > 0 then
 end
 if not TERMINAL[f[4]] then drop_payloads(rec, ARGV[3], ARGV[1], f[2], tonumber(f[3])) end
 redis.call('DEL', rec)
+redis.call('DEL', ARGV[3] .. ':once:' .. ARGV[1])
 redis.call('ZREM', KEYS[2], ARGV[1])
 redis.call('ZREM', KEYS[3], ARGV[1])
 redis.call('ZREM', ARGV[3] .. ':due', ARGV[1])
