@@ -20,11 +20,8 @@ import type { Logger } from '@remuda/core/observability/logger';
 import { createMetrics, type Metrics } from '@remuda/core/observability/metrics';
 import { sparseErrors } from '@remuda/core/observability/sparse-log';
 import { JobQueues } from '@remuda/core/queue/job-queue';
-<<<<<<< HEAD
-import { acceptedAnew } from '@remuda/core/requests/accepted-anew';
-=======
 import { queueName } from '@remuda/core/queue/partitions';
->>>>>>> main
+import { acceptedAnew } from '@remuda/core/requests/accepted-anew';
 import { afterEnd } from '@remuda/core/requests/after-end';
 import { Aftermath } from '@remuda/core/requests/aftermath';
 import { Coalescing } from '@remuda/core/requests/coalescing';
