@@ -32,6 +32,8 @@ export interface ProcessJobDeps {
   now(): number;
   /** Ends a request whose last attempt is spent. */
   giveUp(requestId: string, error: ItemError): Promise<void>;
+  /** The ticket of the request that has the id of a job whose own request is gone; null: none. */
+  acceptedAnew(ticket: JobTicket, partition: Partition): Promise<JobTicket | null>;
 }
 
 export async function processJob(job: TakenJob, deps: ProcessJobDeps): Promise<void> {
@@ -126,6 +128,11 @@ async function settle(
     });
     throw await job.handBack();
   }
+  if (ends.some(isGone)) {
+    const next = await deps.acceptedAnew(job.ticket, job.partition);
+    if (next) throw await job.passOn(next);
+    return;
+  }
   const errors = ends.flatMap((end) =>
     typeof end === 'object' && end.kind === 'unavailable' ? [end.error] : [],
   );
@@ -135,6 +142,11 @@ async function settle(
   const spent = errors.find((error) => failures >= ruleFor(error.code, config).attempts);
   if (spent) return deps.giveUp(job.ticket.requestId, spent);
   throw tryAgain(job, first, pauseMs(ruleFor(first.code, config), failures), deps);
+}
+
+/** The request was taken back: nobody has been told that it is accepted. */
+function isGone(end: UnitEnd | Unsettled): boolean {
+  return typeof end === 'object' && end.kind === 'dropped' && end.reason === 'record_missing';
 }
 
 function tryAgain(job: TakenJob, error: ItemError, afterMs: number, { life }: ProcessJobDeps): Error {

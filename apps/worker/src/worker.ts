@@ -21,6 +21,7 @@ import { createMetrics, type Metrics } from '@remuda/core/observability/metrics'
 import { sparseErrors } from '@remuda/core/observability/sparse-log';
 import { JobQueues } from '@remuda/core/queue/job-queue';
 import { queueName } from '@remuda/core/queue/partitions';
+import { acceptedAnew } from '@remuda/core/requests/accepted-anew';
 import { afterEnd } from '@remuda/core/requests/after-end';
 import { Aftermath } from '@remuda/core/requests/aftermath';
 import { Coalescing } from '@remuda/core/requests/coalescing';
@@ -291,6 +292,7 @@ export class Worker implements Service {
           life: this.#life,
           now: () => this.#clock.now(),
           giveUp: (requestId, error) => this.#giveUp(requestId, error),
+          acceptedAnew: (ticket, partition) => acceptedAnew(ticket, partition, this.#store),
         }),
       onGivenUp: (requestId, reason) =>
         void this.#giveUp(requestId, itemError('worker_lost', `given up by the queue: ${reason}`)),

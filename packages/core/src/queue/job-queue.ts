@@ -275,6 +275,8 @@ export interface TakenJob {
   failures: number;
   /** Puts the job back, at once or after a while, not counted as an attempt. Throw what it returns. */
   handBack(delayMs?: number): Promise<Error>;
+  /** Puts the job back for the request that has its id now. Throw what it returns. */
+  passOn(ticket: JobTicket): Promise<Error>;
 }
 
 export interface ConsumerOptions {
@@ -363,6 +365,11 @@ export class JobConsumer {
           await job.moveToDelayed(Date.now() + delayMs, lockToken);
           return new DelayedError();
         }
+        await job.moveToWait(lockToken);
+        return new WaitingError();
+      },
+      passOn: async (ticket) => {
+        await job.updateData(ticket);
         await job.moveToWait(lockToken);
         return new WaitingError();
       },

@@ -75,14 +75,13 @@ export class PayloadReader {
     for (const { settle } of this.#unanswered.splice(0)) settle(new Error('the connection is closed'));
   }
 
-  /** Once this ping is answered ioredis waits for nothing more, and sends nothing more by itself. */
+  /**
+   * Once this ping is answered ioredis waits for nothing more, and sends nothing more by itself. A refusal is an answer
+   * too: Redis gives one (MISCONF) while it cannot write its file, and this connection would never be opened again.
+   */
   async #takeOver(): Promise<void> {
     const { stream } = this.#redis;
-    try {
-      await this.#redis.ping();
-    } catch {
-      return;
-    }
+    await this.#redis.ping().catch(() => {});
     if (this.#closed || this.#redis.stream !== stream || stream.destroyed) return;
     this.#open = true;
     for (const { command } of this.#unanswered) stream.write(command);

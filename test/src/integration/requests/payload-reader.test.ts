@@ -113,6 +113,13 @@ it('a read that Redis refuses is rejected, and the next is answered', async () =
   expectRead(payloads, await payloads.read(['v']), [Buffer.from('y')]);
 });
 
+it('reads also where Redis refuses the ping of a new connection, as it does while its disk is full', async () => {
+  await redis.set('v', 'y');
+  await redis.call('ACL', 'SETUSER', 'reader', 'on', 'nopass', '~v', '+@all', '-ping');
+  const payloads = reader(`redis://reader:any@127.0.0.1:${new URL(server.url).port}`);
+  expectRead(payloads, await payloads.read(['v']), [Buffer.from('y')]);
+});
+
 it('waits for a Redis that is away, and gives up when it is closed', async () => {
   await redis.set('v', 'y');
   const payloads = reader();
