@@ -11,7 +11,8 @@ export default defineConfig({
       'test/src/**/*.test.ts',
     ],
     pool: 'forks',
-    maxWorkers: 2,
+    // One more than the cores of a small machine: many tests wait for processes, Redis or a clock.
+    maxWorkers: 3,
     // Tests of the harness load the native library in their own process.
     env: { ORT_DISABLE_TELEMETRY: '1' },
     // No test asks how fast the machine is: these only end what would never end.

@@ -35,7 +35,8 @@ export interface LoadAnswer {
   latencies: number[];
 }
 
-const SCRIPT = new URL('./load-main.js', import.meta.url);
+// Of the build, also when a test runs the sources.
+const SCRIPT = new URL('../../dist/load/load-main.js', import.meta.url);
 
 export function sendLoad(job: LoadJob): Promise<LoadAnswer> {
   return runTask<LoadAnswer>(SCRIPT, job);

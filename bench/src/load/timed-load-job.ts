@@ -43,7 +43,7 @@ export interface TimedLoadAnswer {
   cpuMicros: number;
 }
 
-const SCRIPT = new URL('./timed-load-main.js', import.meta.url);
+const SCRIPT = new URL('../../dist/load/timed-load-main.js', import.meta.url);
 
 export function sendTimedLoad(job: TimedLoadJob): Promise<TimedLoadAnswer> {
   return runTask<TimedLoadAnswer>(SCRIPT, job);

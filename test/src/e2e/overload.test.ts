@@ -92,11 +92,12 @@ describe('a queue that is full', () => {
         answered++;
       }
     });
+    const broken = Promise.allSettled(sending);
     await gate.closedWhile(async () => {
       await until('some are accepted', async () => answered > 100);
       doomed.child.kill('SIGKILL');
       await doomed.ended;
-      await Promise.allSettled(sending);
+      await broken;
       const usage = await store.allUsage();
       expect(usage.get('p:gated/cpu/interactive')?.requests).toBe(await store.countOpen());
     });
