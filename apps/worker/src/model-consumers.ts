@@ -5,7 +5,7 @@
  * A consumer that closes looks at its queue once more: what came in that moment opens it again.
  */
 import type { Clock } from '@remuda/core/lifecycle/clock';
-import { JobConsumer, type TakenJob } from '@remuda/core/queue/job-queue';
+import { JobConsumer, type JobTicket, type TakenJob } from '@remuda/core/queue/job-queue';
 import { LANES, type Partition } from '@remuda/core/queue/partitions';
 import { queuesWithJobs } from '@remuda/core/queue/queues-with-jobs';
 import type { Redis } from '@remuda/core/store/redis';
@@ -19,7 +19,7 @@ export interface ModelConsumersOptions {
   /** Whether a job of the model could run here; where not, consumers close at once and leave what waits alone. */
   mayServe(model: string, deviceClass: DeviceClass): boolean;
   handle(job: TakenJob): Promise<void>;
-  onGivenUp(requestId: string, reason: string): void;
+  onGivenUp(ticket: JobTicket, reason: string): void;
   onLockLost(requestIds: string[]): void;
   onError(error: Error): void;
 }

@@ -14,7 +14,7 @@ import type { DeploymentView } from '@remuda/core/models/deployment-view';
 import { modelServedElsewhere } from '@remuda/core/models/served-elsewhere';
 import type { Logger } from '@remuda/core/observability/logger';
 import type { Observers } from '@remuda/core/observability/timings';
-import type { JobConsumer, TakenJob } from '@remuda/core/queue/job-queue';
+import type { JobConsumer, JobTicket, TakenJob } from '@remuda/core/queue/job-queue';
 import type { Partition } from '@remuda/core/queue/partitions';
 import { publishSignature } from '@remuda/core/requests/published-signatures';
 import type { Redis } from '@remuda/core/store/redis';
@@ -58,7 +58,7 @@ export interface ModelHostDeps {
   /** Writes a heartbeat soon; resolves when one with the present states has been written. */
   announce(): Promise<void>;
   handle(job: TakenJob): Promise<void>;
-  onGivenUp(requestId: string, reason: string): void;
+  onGivenUp(ticket: JobTicket, reason: string): void;
   onRedisError(error: Error): void;
   /** What came of trying the provider of a device class. */
   providers?(deviceClass: string): DeviceStatus['providers'];

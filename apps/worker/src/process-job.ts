@@ -30,8 +30,8 @@ export interface ProcessJobDeps {
   ring(partition: Partition): void;
   life: LifeLog;
   now(): number;
-  /** Ends a request whose last attempt is spent. */
-  giveUp(requestId: string, error: ItemError): Promise<void>;
+  /** Ends the request of a ticket, whose last attempt is spent. False: it is gone, whoever has its id now. */
+  giveUp(ticket: JobTicket, error: ItemError): Promise<boolean>;
   /** The ticket of the request that has the id of a job whose own request is gone; null: none. */
   acceptedAnew(ticket: JobTicket, partition: Partition): Promise<JobTicket | null>;
 }
@@ -44,7 +44,7 @@ export async function processJob(job: TakenJob, deps: ProcessJobDeps): Promise<v
     case 'leased':
       return run(job, acquired.lease, deps);
     case 'never':
-      return deps.giveUp(ticket.requestId, acquired.error);
+      return giveUp(job, acquired.error, deps);
     case 'later': {
       const handedBack = await job.handBack(acquired.afterMs);
       if (acquired.ring) deps.ring(partition);
@@ -128,11 +128,7 @@ async function settle(
     });
     throw await job.handBack();
   }
-  if (ends.some(isGone)) {
-    const next = await deps.acceptedAnew(job.ticket, job.partition);
-    if (next) throw await job.passOn(next);
-    return;
-  }
+  if (ends.some(isGone)) return passOn(job, deps);
   const errors = ends.flatMap((end) =>
     typeof end === 'object' && end.kind === 'unavailable' ? [end.error] : [],
   );
@@ -140,8 +136,18 @@ async function settle(
   if (!first) return;
   const failures = job.failures + 1;
   const spent = errors.find((error) => failures >= ruleFor(error.code, config).attempts);
-  if (spent) return deps.giveUp(job.ticket.requestId, spent);
+  if (spent) return giveUp(job, spent, deps);
   throw tryAgain(job, first, pauseMs(ruleFor(first.code, config), failures), deps);
+}
+
+async function giveUp(job: TakenJob, error: ItemError, deps: ProcessJobDeps): Promise<void> {
+  if (!(await deps.giveUp(job.ticket, error))) await passOn(job, deps);
+}
+
+/** Its request is gone: the job goes to the one that has its id now, where there is one. */
+async function passOn(job: TakenJob, deps: ProcessJobDeps): Promise<void> {
+  const next = await deps.acceptedAnew(job.ticket, job.partition);
+  if (next) throw await job.passOn(next);
 }
 
 /** The request was taken back: nobody has been told that it is accepted. */

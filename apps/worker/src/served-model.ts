@@ -412,6 +412,7 @@ export class ServedModel {
     const [write] = await this.#deps.store.writeOutcomes([
       { unit, kind: 'expired', frame: errorFrame({ error }) },
     ]);
+    if (write?.verdict === 'record_missing') return { kind: 'dropped', reason: write.verdict };
     return { kind: 'written', ok: false, code: error.code, ended: write?.ended ?? null };
   }
 

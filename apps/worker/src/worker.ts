@@ -19,7 +19,7 @@ import { type LifeLog, lifeLog } from '@remuda/core/observability/events';
 import type { Logger } from '@remuda/core/observability/logger';
 import { createMetrics, type Metrics } from '@remuda/core/observability/metrics';
 import { sparseErrors } from '@remuda/core/observability/sparse-log';
-import { JobQueues } from '@remuda/core/queue/job-queue';
+import { JobQueues, type JobTicket } from '@remuda/core/queue/job-queue';
 import { queueName } from '@remuda/core/queue/partitions';
 import { acceptedAnew } from '@remuda/core/requests/accepted-anew';
 import { afterEnd } from '@remuda/core/requests/after-end';
@@ -291,17 +291,22 @@ export class Worker implements Service {
           ring: (partition) => this.#models?.ring(partition),
           life: this.#life,
           now: () => this.#clock.now(),
-          giveUp: (requestId, error) => this.#giveUp(requestId, error),
+          giveUp: (ticket, error) => this.#giveUp(ticket, error),
           acceptedAnew: (ticket, partition) => acceptedAnew(ticket, partition, this.#store),
         }),
-      onGivenUp: (requestId, reason) =>
-        void this.#giveUp(requestId, itemError('worker_lost', `given up by the queue: ${reason}`)),
+      onGivenUp: (ticket, reason) => {
+        const error = itemError('worker_lost', `given up by the queue: ${reason}`);
+        // Should it fail, the sweeper finds a request without a job.
+        this.#giveUp(ticket, error).catch((failure: Error) => this.#redisError(failure));
+      },
       onRedisError: (error) => this.#redisError(error),
     });
   }
 
-  async #giveUp(requestId: string, error: ItemError): Promise<void> {
-    await this.#store.end(requestId, 'failed', error);
+  /** @returns whether its request is, or was, still there */
+  async #giveUp({ requestId, nonce }: JobTicket, error: ItemError): Promise<boolean> {
+    const verdict = await this.#store.end(requestId, 'failed', error, { nonce });
+    return verdict.changed || verdict.status !== null;
   }
 
   #newHeartbeats(): HeartbeatWriter {

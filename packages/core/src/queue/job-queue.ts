@@ -288,7 +288,7 @@ export interface ConsumerOptions {
   lockMs: number;
   handle(job: TakenJob): Promise<void>;
   /** BullMQ gave the job up for good (stalled too often, or its last attempt threw). */
-  onGivenUp(requestId: string, reason: string): void;
+  onGivenUp(ticket: JobTicket, reason: string): void;
   onLockLost(requestIds: string[]): void;
   onError(error: Error): void;
 }
@@ -322,7 +322,7 @@ export class JobConsumer {
     this.#worker.on('failed', (job, error) => {
       if (!job) return;
       const final = job.attemptsMade >= (job.opts.attempts ?? 1) || /stalled more than/.test(error.message);
-      if (final) options.onGivenUp(job.data.requestId, error.message);
+      if (final) options.onGivenUp(job.data, error.message);
     });
     this.#worker.on('lockRenewalFailed', (ids) => options.onLockLost(ids));
   }

@@ -17,5 +17,7 @@ export async function acceptedAnew(
 ): Promise<JobTicket | null> {
   const [record] = await store.read([requestId]);
   if (!record || isTerminal(record.status) || record.nonce === nonce) return null;
+  // It waits for the answer of another, and has no job at all.
+  if (record.follows !== null && record.status === 'queued') return null;
   return queueName(partitionOfRecord(record)) === queueName(partition) ? ticketOf(record) : null;
 }

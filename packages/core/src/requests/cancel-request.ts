@@ -30,7 +30,9 @@ export async function cancelRequest(
   sight: Sight = null,
 ): Promise<CancelAnswer> {
   const record = await getRequest(requestId, deps, sight);
-  const verdict = await deps.guard.run(() => deps.store.end(requestId, 'cancelled', REASON));
+  // The one that was seen, and no other of that id.
+  const { nonce } = record;
+  const verdict = await deps.guard.run(() => deps.store.end(requestId, 'cancelled', REASON, { nonce }));
   if (!verdict.changed) throw alreadyEnded(requestId, verdict);
   const expires = deps.now() + record.resultTtlMs;
   const removed = await removeJob(record, deps);

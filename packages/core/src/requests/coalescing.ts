@@ -67,7 +67,8 @@ export class Coalescing implements AftermathHandler {
 
   /**
    * What a follower can be told now: nothing while its leader is under way.
-   * @param stale it has waited so long that a leader without a record will not get one any more
+   * @param stale it has waited so long that a leader without a record will not get one any more, and one that follows
+   *   another does not lead
    * @returns whether it has changed
    */
   async settle(follower: StoredRecord, stale = false): Promise<boolean> {
@@ -77,7 +78,11 @@ export class Coalescing implements AftermathHandler {
     const [found] = await store.read([follower.follows]);
     // An id may have been given to other content by its user.
     const leader = found?.document.cache?.digest === place.ticket.digest ? found : null;
-    if (leader && !isTerminal(leader.status)) return false;
+    if (leader && !isTerminal(leader.status)) {
+      // One that itself follows leads nobody for long; where it goes on, the two may follow each other, for ever.
+      const leads = leader.follows === null || leader.status !== 'queued';
+      return leads || !stale ? false : this.#lookAgain(follower, place, follower.follows);
+    }
     if (leader?.status === 'succeeded') {
       const frames = await completeFrames(leader, store);
       if (frames) return this.answer(follower, frames, 'leader');

@@ -192,8 +192,9 @@ export class Sweeper implements Service {
   /** Workers leave the queue of such a model alone. */
   async #endTakenOut(record: StoredRecord): Promise<void> {
     const { store, queues } = this.#options;
+    const { nonce } = record;
     const error = takenOutError(record.document.model);
-    const verdict = await store.end(record.requestId, 'failed', error, 'queued');
+    const verdict = await store.end(record.requestId, 'failed', error, { guard: 'queued', nonce });
     if (!verdict.changed) return;
     this.#repaired('taken_out', record, 'failed');
     await queues.of(partitionOfRecord(record)).remove(record.requestId);
@@ -219,11 +220,9 @@ export class Sweeper implements Service {
 
   async #giveUp(record: StoredRecord): Promise<void> {
     const message = `its job was lost ${MAX_RESCUES + 1} times; no worker could finish it`;
-    const verdict = await this.#options.store.end(
-      record.requestId,
-      'failed',
-      itemError('worker_lost', message),
-    );
+    const { requestId, nonce } = record;
+    const error = itemError('worker_lost', message);
+    const verdict = await this.#options.store.end(requestId, 'failed', error, { nonce });
     if (verdict.changed) this.#repaired('worker_lost', record, 'failed');
   }
 

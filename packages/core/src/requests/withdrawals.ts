@@ -9,6 +9,7 @@ import type { Logger } from '../observability/logger.js';
 import { type JobQueues, ticketOf } from '../queue/job-queue.js';
 import type { Partition } from '../queue/partitions.js';
 import type { RequestStore } from '../store/request-store.js';
+import { partitionOfRecord } from './submit-request.js';
 
 export interface Withdrawal {
   requestId: string;
@@ -120,6 +121,7 @@ export class Withdrawals implements Service {
     // The same id may have been accepted anew in between, and its job was the one just removed.
     const [record] = await store.read([requestId]);
     // One that waits for the answer of another has no job.
-    if (record?.status === 'queued' && record.follows === null) await queue.add(ticketOf(record));
+    if (record?.status === 'queued' && record.follows === null)
+      await queues.of(partitionOfRecord(record)).add(ticketOf(record));
   }
 }

@@ -187,7 +187,7 @@ export function closeRedis(redis: Redis): void {
 /** Each script's file; the number of keys is given with each call, since it varies with the number of requests. */
 const SCRIPTS = {
   acceptRequest: ['usage.lua', 'accept-request-N.lua'],
-  withdrawRequest: ['usage.lua', 'ending.lua', 'withdraw-request-3.lua'],
+  withdrawRequest: ['usage.lua', 'ending.lua', 'letters.lua', 'withdraw-request-3.lua'],
   claimRequests: ['usage.lua', 'ending.lua', 'claim-requests-N.lua'],
   writeOutcomes: ['usage.lua', 'ending.lua', 'letters.lua', 'write-outcomes-N.lua'],
   endRequest: ['usage.lua', 'ending.lua', 'letters.lua', 'end-request-2.lua'],

@@ -68,6 +68,13 @@ export type EndVerdict =
   | { changed: true; before: 'queued' | 'running' }
   | { changed: false; status: string | null };
 
+export interface EndOptions {
+  /** queued: only what no worker has begun to run. Default: whatever has not ended. */
+  guard?: 'any' | 'queued';
+  /** Default: whichever request has the id. */
+  nonce?: string;
+}
+
 export class RequestStore {
   readonly #redis: Redis;
   readonly #payloads: PayloadSource;
@@ -285,12 +292,13 @@ export class RequestStore {
   /**
    * Ends a request as a whole: cancelled, expired, or failed for a reason that is no item's. One whose deadline to
    * finish has passed ends as expired all the same, and nothing is said to have changed.
+   * @param nonce of the one that is meant: another request may have its id by now, and then there is none
    */
   async end(
     requestId: string,
     status: TerminalStatus,
     error: ItemError,
-    guard: 'any' | 'queued' = 'any',
+    { guard = 'any', nonce = '' }: EndOptions = {},
   ): Promise<EndVerdict> {
     const reply = (await callScript(
       this.#redis,
@@ -304,9 +312,9 @@ export class RequestStore {
         status,
         JSON.stringify(error),
         guard,
-        status === 'failed' && isDeadLetter(error.code) && !isShadowId(requestId)
-          ? this.keys.letterLimits
-          : '',
+        status === 'failed' && isDeadLetter(error.code) && !isShadowId(requestId) ? '1' : '',
+        this.keys.letterLimits,
+        nonce,
       ],
     )) as string;
     if (reply === 'missing') return { changed: false, status: null };

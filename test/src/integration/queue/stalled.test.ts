@@ -39,7 +39,7 @@ function startConsumer(handle: (job: TakenJob) => Promise<void>): JobConsumer {
       lockMs: LOCK_MS,
       handle,
     },
-    onGivenUp: (requestId) => givenUp.push(requestId),
+    onGivenUp: ({ requestId }) => givenUp.push(requestId),
     onLockLost() {},
     onError() {},
   });

@@ -130,3 +130,78 @@ it('they go when their time is over', async () => {
   expect(await letters.trim(Date.now() + 3_601_000)).toBe(1);
   expect(await listed()).toEqual([]);
 });
+
+/** What is left of the letters themselves, however they were kept. */
+async function leftOfLetters(): Promise<string[]> {
+  const keys = await rig.redis.keys(`${store.keys.space.prefix}:*`);
+  return keys.filter((key) => /:(d|dp|p):/.test(key));
+}
+
+/** The first item is given up, the second has no outcome yet. */
+async function halfGivenUp(id: string): Promise<StoredRecord> {
+  const record = await accept(id, [1, 2], 4_096);
+  const unit = unitOf(record, 0);
+  await store.claimAndFetch([unit], 'worker');
+  await store.writeOutcomes([{ ...outcome(unit, 'error'), error: itemError('runner_crashed', 'x') }]);
+  return record;
+}
+
+it('what was given up before its request is cancelled is a letter, and its input goes with that', async () => {
+  await halfGivenUp('half');
+  await store.end('half', 'cancelled', itemError('cancelled', 'no'));
+  expect((await letters.read('half'))?.errors.map(({ item }) => item)).toEqual([0]);
+  expect(await letters.drop(['half'])).toBe(1);
+  expect(await leftOfLetters()).toEqual([]);
+});
+
+it('a request that is taken back leaves no letter and no input', async () => {
+  const open = await halfGivenUp('open');
+  expect(await store.withdraw('open', open.nonce)).toBe('removed');
+  const ended = await accept('ended', [1, 2], 4_096);
+  await answer(ended, ['runner_crashed', 'ok']);
+  expect(await store.withdraw('ended', ended.nonce)).toBe('removed');
+  expect(await letters.totals()).toEqual({ letters: 0, bytes: 0 });
+  expect(await leftOfLetters()).toEqual([]);
+});
+
+it('inputs of a request that never ends go with its letter', async () => {
+  const record = await halfGivenUp('endless');
+  const key = store.keys.letterPayload('endless', record.nonce, 0);
+  expect(await rig.redis.pttl(key)).toBeGreaterThan(0);
+  await store.writeOutcomes([outcome(unitOf(record, 1), 'ok')]);
+  expect(await rig.redis.pttl(key)).toBe(-1);
+});
+
+/** Its record is kept for a shorter time than its letter. */
+const outliveRecord = (id: string): Promise<unknown> => rig.redis.del(store.keys.record(id));
+
+it('an id that is given up twice has the letter of the second time alone', async () => {
+  await answer(await accept('twice', [1, 2, 3], 4_096), ['ok', 'runner_crashed', 'runner_crashed']);
+  await outliveRecord('twice');
+  const again = await accept('twice', [4, 5], 4_096);
+  const [claim] = await store.claimAndFetch([unitOf(again, 0)], 'worker');
+  const { payload } = claim as { payload: Uint8Array };
+  const frame = Buffer.from(payload);
+  await answer(again, ['run_timeout', 'ok']);
+  const letter = await letters.read('twice');
+  expect(letter?.errors.map(({ item, error }) => [item, error.code])).toEqual([[0, 'run_timeout']]);
+  expect(await letters.inputs(letter as NonNullable<typeof letter>)).toEqual([frame]);
+  expect(await letters.totals()).toEqual({ letters: 1, bytes: frame.length });
+  await letters.drop(['twice']);
+  expect(await letters.totals()).toEqual({ letters: 0, bytes: 0 });
+  expect(await leftOfLetters()).toEqual([]);
+});
+
+it('a letter stays as it is when its id is used again and that ends otherwise', async () => {
+  await answer(await accept('reused', [1], 4_096), ['runner_crashed']);
+  const before = (await letters.read('reused')) as NonNullable<Awaited<ReturnType<LetterStore['read']>>>;
+  for (const code of ['item_rejected', 'ok'] as const) {
+    await outliveRecord('reused');
+    await answer(await accept('reused', [2], 4_096), [code]);
+  }
+  await outliveRecord('reused');
+  await accept('reused', [2], 4_096);
+  await store.end('reused', 'cancelled', itemError('cancelled', 'no'));
+  expect(await letters.read('reused')).toEqual(before);
+  expect(await letters.inputs(before)).not.toContain(null);
+});

@@ -217,3 +217,15 @@ describe('what an older build has stored', () => {
     expect(await answerLate(good)).toEqual([{ verdict: 'written', ended: 'succeeded' }]);
   });
 });
+
+it('a worker that takes up from a dead one what is too late to start has it from then on', async () => {
+  const metadata = { priority: 5, timeout_ms: 60_000 };
+  const { record } = await rig.cases.submit(submission({ metadata }));
+  const id = record.request_id;
+  const taken = await recordOf(id);
+  await rig.store.claimAndFetch([unitOf(taken, 0, 1)], 'dead');
+  await passDeadline(rig, id, 'start');
+  const [claim] = await rig.store.claimAndFetch([unitOf(taken, 0, 2)], 'alive');
+  expect(claim?.verdict).toBe('expired_start');
+  expect(await rig.redis.hmget(rig.keys.record(id), 'tok', 'w')).toEqual(['2', 'alive']);
+});

@@ -289,6 +289,16 @@ describe.each([1, 4])('identical requests that are under way, with %i shards', (
     });
   });
 
+  it('that follow each other, since an id came anew while its follower took the lead, are run all the same', async () => {
+    const first = await send();
+    const second = await send();
+    // Whoever was to let the second run died behind its taking the lead, and the first was taken back and sent again.
+    await rig.redis.hset(rig.keys.record(first.request_id), 'fol', second.request_id);
+    await rig.queues.of(PARTITION).remove(first.request_id);
+    await sweeper({ now: 60_000 }).turn();
+    expect(await jobs()).toBeGreaterThan(0);
+  });
+
   it('whose leader never came to be are run, but not before it had time', async () => {
     const leader = await send();
     const follower = await send();

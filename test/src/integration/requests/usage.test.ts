@@ -52,7 +52,7 @@ describe('what has not ended', () => {
     await rig.cases.cancel(await submit({ tenant: 'acme' }));
     await rig.store.end(await submit(), 'failed', itemError('internal', 'no'));
     const late = await submit({ metadata: { priority: 5, timeout_ms: 1 } });
-    await rig.store.end(late, 'expired', itemError('deadline_exceeded', 'late'), 'queued');
+    await rig.store.end(late, 'expired', itemError('deadline_exceeded', 'late'), { guard: 'queued' });
     const withdrawn = await submit({ id: 'refused' });
     await rig.store.withdraw(withdrawn, ((await stored(rig.store, withdrawn)) as StoredRecord).nonce);
     expect(await counted()).toEqual({});

@@ -2,6 +2,7 @@
 
 import { silentLogger } from '@remuda/core/observability/logger';
 import { ticketOf } from '@remuda/core/queue/job-queue';
+import { acceptedAnew } from '@remuda/core/requests/accepted-anew';
 import { Withdrawals } from '@remuda/core/requests/withdrawals';
 import type { Acceptance } from '@remuda/core/store/request-store';
 import { afterEach, beforeEach, expect, it } from 'vitest';
@@ -102,4 +103,35 @@ it('takes back a request that has already ended', async () => {
   await answer(rig.store, 'mine', ['ok']);
   expect(await rig.store.withdraw('mine', nonce)).toBe('removed');
   await expect(rig.cases.get('mine')).rejects.toMatchObject({ code: 'request_not_found' });
+});
+
+it('the job of one that is gone is not passed on to a follower of that id, which has none', async () => {
+  const config = { result_cache: { ttl_s: 60, max_bytes: 1_000, shared: false } };
+  const cached = await setup({ config });
+  await cached.cases.submit(submission({ id: 'leader' }));
+  await cached.cases.submit(submission({ id: 'follower' }));
+  const asked = { requestId: 'follower', nonce: 'gone' };
+  expect(await acceptedAnew(asked, PARTITION, cached.store)).toBeNull();
+  expect(await acceptedAnew({ ...asked, requestId: 'leader' }, PARTITION, cached.store)).not.toBeNull();
+  await cached.close();
+});
+
+it('puts a job that was accepted anew meanwhile into the queue where it belongs', async () => {
+  await rig.cases.submit(submission({ id: 'mine' }));
+  const gone = {
+    requestId: 'mine',
+    nonce: 'gone',
+    partition: { ...PARTITION, deviceClass: 'cuda' as const },
+  };
+  // As the second withdrawal finds it: no record at the first look, one of another queue at the next.
+  const store = {
+    withdraw: async () => 'absent',
+    read: (ids: string[]) => rig.store.read(ids),
+  } as unknown as typeof rig.store;
+  const withdrawals = new Withdrawals({ store, queues: rig.queues, ready: () => true, logger: silentLogger });
+  withdrawals.add(gone);
+  await until('taken back', () => withdrawals.size === 1);
+  await withdrawals.stop();
+  expect(await rig.queues.of(gone.partition).has('mine')).toBe(false);
+  expect(await rig.queues.of(PARTITION).has('mine')).toBe(true);
 });

@@ -34,6 +34,8 @@ for i, rec in ipairs(KEYS) do
     if start ~= '-' or finish ~= '-' then verdict = 'run ' .. start .. ' ' .. finish end
   elseif string.sub(verdict, 1, 7) == 'expired' then
     redis.call('HSET', rec, 'tok', token)
+    -- Its outcome comes from this worker, whoever had begun to run it.
+    if status == 'running' then redis.call('HSET', rec, 'w', ARGV[1]) end
   end
   out[#out + 1] = verdict
   out[#out + 1] = inline
