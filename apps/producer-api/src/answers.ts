@@ -5,6 +5,7 @@ import { jsonResult, type TensorForm } from '@remuda/core/requests/json-result';
 import type { RawResult } from '@remuda/core/requests/submission';
 import { isTerminal, type RequestRecord } from '@remuda/schemas';
 import type { FastifyReply } from 'fastify';
+import { stillLetIn } from './caller.js';
 import type { ServerDeps } from './deps.js';
 import type { ResultFormat } from './negotiation.js';
 import { binaryResult } from './result-answer.js';
@@ -91,13 +92,17 @@ async function resultOfEnded(
   }
 }
 
-/** The record when the request has ended, the time is up, the caller is gone, or the server closes. */
+/**
+ * The record when the request has ended, the time is up, the caller is gone, or the server closes.
+ * @throws RemudaError as the use case; unauthorized where the key of the caller is not taken any more
+ */
 export async function hold(
   reply: FastifyReply,
   requestId: string,
   ms: number,
-  { useCases, drain }: Pick<ServerDeps, 'useCases' | 'drain'>,
+  deps: ServerDeps,
 ): Promise<RequestRecord> {
+  const { useCases, drain } = deps;
   const sight = sightOf(reply.request.caller);
   if (drain.closing) return useCases.get(requestId, sight);
   const controller = new AbortController();
@@ -105,7 +110,9 @@ export async function hold(
   drain.signal.addEventListener('abort', abort);
   reply.raw.once('close', abort);
   try {
-    return await useCases.waitFor(requestId, ms, controller.signal, sight);
+    const record = await useCases.waitFor(requestId, ms, controller.signal, sight);
+    if (ms > 0) await stillLetIn(reply.request, deps);
+    return record;
   } finally {
     drain.signal.removeEventListener('abort', abort);
     reply.raw.off('close', abort);

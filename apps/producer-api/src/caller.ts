@@ -100,6 +100,17 @@ function callerOf(
   return access.authenticate(text);
 }
 
+/**
+ * Of a call that was held: its key may have been revoked or have expired meanwhile.
+ * @throws RemudaError unauthorized, store_unavailable
+ */
+export async function stillLetIn(
+  { caller, headers }: Pick<FastifyRequest, 'caller' | 'headers'>,
+  options: CallerOptions,
+): Promise<void> {
+  if (caller.keyId !== null) await callerOf(headers, options);
+}
+
 /** Returns why not. */
 function admit(
   caller: Caller,

@@ -3,6 +3,7 @@
  * event holds the whole record, so a client that connects again has missed nothing: Last-Event-ID is not needed.
  */
 import { Readable } from 'node:stream';
+import { RemudaError } from '@remuda/core/errors';
 import { isTerminal, type RequestRecord } from '@remuda/schemas';
 import type { FastifyReply } from 'fastify';
 import { hold } from '../answers.js';
@@ -65,8 +66,16 @@ async function* events(first: RequestRecord, reply: FastifyReply, deps: ServerDe
     if (isTerminal(record.status)) return tellDelivered(record, deps);
     // The server stops: the client finds another one.
     if (deps.drain.closing) return;
-    record = await hold(reply, record.request_id, LOOK_EVERY_MS, deps);
+    const next = await hold(reply, record.request_id, LOOK_EVERY_MS, deps).catch(orNoLonger);
+    // Its key is not taken any more: a client that comes again is told so.
+    if (next === null) return;
+    record = next;
   }
+}
+
+function orNoLonger(error: unknown): null {
+  if (error instanceof RemudaError && error.code === 'unauthorized') return null;
+  throw error;
 }
 
 /** What makes an event: its state, its attempt, and how many of its items have ended. */
