@@ -5,7 +5,7 @@ import { jsonResult, type TensorForm } from '@remuda/core/requests/json-result';
 import type { RawResult } from '@remuda/core/requests/submission';
 import { isTerminal, type RequestRecord } from '@remuda/schemas';
 import type { FastifyReply } from 'fastify';
-import { stillLetIn } from './caller.js';
+import { isNoLongerLetIn, stillLetIn } from './caller.js';
 import type { ServerDeps } from './deps.js';
 import type { ResultFormat } from './negotiation.js';
 import { binaryResult } from './result-answer.js';
@@ -69,10 +69,8 @@ export async function sendWhenEnded(
     record = await hold(reply, accepted.request_id, ms, deps);
     if (isTerminal(record.status)) raw = await resultOfEnded(record.request_id, sight, deps);
   } catch (error) {
-    deps.logger.warn(
-      { err: error, request_id: accepted.request_id },
-      'wait for an accepted request broken off',
-    );
+    const about = { err: error, request_id: accepted.request_id };
+    if (!isNoLongerLetIn(error)) deps.logger.warn(about, 'wait for an accepted request broken off');
   }
   if (!raw) return sendNotEnded(reply, record);
   return sendResult(reply, raw, { format, tensors: 'data', by: 'wait' }, deps);

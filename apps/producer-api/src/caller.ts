@@ -111,6 +111,11 @@ export async function stillLetIn(
   if (caller.keyId !== null) await callerOf(headers, options);
 }
 
+/** Whether an error of a held call says that its key is not taken any more: nothing is wrong with the server then. */
+export function isNoLongerLetIn(error: unknown): boolean {
+  return error instanceof RemudaError && error.code === 'unauthorized';
+}
+
 /** Returns why not. */
 function admit(
   caller: Caller,

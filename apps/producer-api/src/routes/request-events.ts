@@ -3,10 +3,10 @@
  * event holds the whole record, so a client that connects again has missed nothing: Last-Event-ID is not needed.
  */
 import { Readable } from 'node:stream';
-import { RemudaError } from '@remuda/core/errors';
 import { isTerminal, type RequestRecord } from '@remuda/schemas';
 import type { FastifyReply } from 'fastify';
 import { hold } from '../answers.js';
+import { isNoLongerLetIn } from '../caller.js';
 import type { App, ServerDeps } from '../deps.js';
 import { binary, problems } from '../openapi.js';
 import { IdParams, knownForm } from './requests.js';
@@ -74,7 +74,7 @@ async function* events(first: RequestRecord, reply: FastifyReply, deps: ServerDe
 }
 
 function orNoLonger(error: unknown): null {
-  if (error instanceof RemudaError && error.code === 'unauthorized') return null;
+  if (isNoLongerLetIn(error)) return null;
   throw error;
 }
 
