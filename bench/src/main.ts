@@ -43,11 +43,15 @@ const PARTS = {
 } as const satisfies Record<string, { key: keyof Report; run(context: PartContext): Promise<unknown> }>;
 type PartName = keyof typeof PARTS;
 
+const USAGE = `usage: npm run bench -- [--json] [--quick] [--rounds N] [--redis tcp|unix] [--log-level LEVEL] [PART …]
+parts: ${Object.keys(PARTS).join(', ')}; without any, all of them (see docs/benchmarks.md)`;
+
 const { values, positionals } = parseArgs({
   // `pnpm bench -- drain` hands the dashes on.
   args: process.argv.slice(2).filter((argument) => argument !== '--'),
   allowPositionals: true,
   options: {
+    help: { type: 'boolean', short: 'h', default: false },
     json: { type: 'boolean', default: false },
     quick: { type: 'boolean', default: false },
     rounds: { type: 'string' },
@@ -55,6 +59,11 @@ const { values, positionals } = parseArgs({
     redis: { type: 'string', default: 'tcp' },
   },
 });
+
+if (values.help) {
+  console.log(USAGE);
+  process.exit(0);
+}
 
 // Ctrl-C ends everything: servers stop with their parent, Redis and temporary folders at exit.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130));

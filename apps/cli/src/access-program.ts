@@ -49,7 +49,7 @@ function addCreate(keys: Command, choose: Choose): void {
 }
 
 function addKeyEdits(keys: Command, choose: Choose): void {
-  withApi(keys.command('list').summary('all keys, newest first'))
+  withApi(keys.command('list', { isDefault: true }).summary('all keys, newest first'))
     .option('--tenant <name>', 'of that tenant alone')
     .action((options) =>
       choose(async (context) => (await import('./commands/keys.js')).listKeys(options, context)),
@@ -62,9 +62,10 @@ function addKeyEdits(keys: Command, choose: Choose): void {
   withApi(keys.command('rotate').summary('give a key a new secret, shown once'))
     .argument('<id>', 'id of the key')
     .addOption(
-      new Option('--overlap <time>', 'for how long the old secret is taken too: 10m, 1h, 1d').argParser(
-        secondsOf,
-      ),
+      new Option(
+        '--overlap <time>',
+        'for how long the old secret is taken too: 10m, 1h, 1d (default: not at all)',
+      ).argParser(secondsOf),
     )
     .addOption(new Option('--expires <when>', 'a new end: a time, or 90d from now').argParser(momentOf))
     .action((id, options) =>
@@ -78,9 +79,12 @@ function addKeyEdits(keys: Command, choose: Choose): void {
 }
 
 function addTenants(tenants: Command, choose: Choose): void {
-  withApi(tenants.command('list').summary('those of which something is set or that have a key')).action(
-    (options) =>
-      choose(async (context) => (await import('./commands/tenants.js')).listTenants(options, context)),
+  withApi(
+    tenants
+      .command('list', { isDefault: true })
+      .summary('those of which something is set or that have a key'),
+  ).action((options) =>
+    choose(async (context) => (await import('./commands/tenants.js')).listTenants(options, context)),
   );
   withApi(tenants.command('show').summary('show one tenant'))
     .argument('<name>', 'name of the tenant')
@@ -88,7 +92,7 @@ function addTenants(tenants: Command, choose: Choose): void {
       choose(async (context) => (await import('./commands/tenants.js')).showTenant(name, options, context)),
     );
   const limit = (flag: string, what: string) =>
-    new Option(`--${flag} <n>`, `most ${what} that may wait; none: no limit`).argParser(limitOf);
+    new Option(`--${flag} <n>`, `most ${what} that have not ended; none: no limit`).argParser(limitOf);
   withApi(tenants.command('set').summary('set share and limits of a tenant; what is not named stays'))
     .argument('<name>', 'name of the tenant')
     .addOption(

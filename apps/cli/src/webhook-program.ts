@@ -1,9 +1,9 @@
 /** The commands below `remuda webhooks`: what can be given. */
-import { WEBHOOK_EVENTS, WEBHOOK_OVERLAP_S } from '@remuda/schemas';
+import { WEBHOOK_EVENTS } from '@remuda/schemas';
 import { type Command, Option } from 'commander';
 import { withApi } from './api-options.js';
 import type { CommandContext } from './commands/context.js';
-import { wholeNumber } from './commands/option-values.js';
+import { secondsOf } from './commands/option-values.js';
 
 type Run = (context: CommandContext) => Promise<number>;
 type Choose = (run: Run) => void;
@@ -23,9 +23,9 @@ function addLog(webhooks: Command, choose: Choose): void {
     .action((request, options) =>
       choose(async (context) => (await log()).listWebhooks(request, options, context)),
     );
-  withApi(webhooks.command('show').summary('one of them: each attempt, and the body that is sent'))
+  withApi(webhooks.command('show').summary('one of them: what came of each attempt'))
     .argument('<id>', 'its webhook-id')
-    .option('--body', 'the body alone, as it is signed')
+    .option('--body', 'the body that is sent, as it is signed, and nothing else')
     .action((id, options) => choose(async (context) => (await log()).showWebhook(id, options, context)));
   withApi(webhooks.command('redeliver').summary('send it once more, now'))
     .argument('<id>', 'its webhook-id')
@@ -36,8 +36,8 @@ function addSecret(webhooks: Command, choose: Choose): void {
   tenant(webhooks.command('secret').summary('the secret that webhooks are signed with'))
     .option('--rotate', 'make a new one; the one before signs beside it for a while')
     .addOption(
-      new Option('--overlap <seconds>', 'how long that is; 0: it has leaked (default: a day)').argParser(
-        wholeNumber(0, WEBHOOK_OVERLAP_S.most),
+      new Option('--overlap <time>', 'how long that is: 10m, 1h; 0: it has leaked (default: 1d)').argParser(
+        secondsOf,
       ),
     )
     .action((options) => choose(async (context) => (await endpoints()).webhookSecret(options, context)));

@@ -17,7 +17,7 @@ export interface LetInOptions {
   logger: Logger;
 }
 
-const HOW = 'make one with `remuda keys create --redis --name NAME`, which needs REDIS_URL of this fleet';
+const HOW = 'make one with `remuda keys create NAME --redis`, which needs REDIS_URL of this fleet';
 
 /** @throws Error where the address is reached from outside, keys are asked for and there is none */
 export async function whoIsLetIn({ host, auth, access, logger }: LetInOptions): Promise<LetsIn> {

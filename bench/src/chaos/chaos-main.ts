@@ -15,6 +15,7 @@ const HELP = `usage: pnpm chaos [--long] [--seed N] [--ids N] [--faults N] [--on
 
   --long     ${LONG.ids} requests through ${LONG.faults} faults, and a rolling upgrade from an older build; default ${SHORT.ids} through ${SHORT.faults}
   --seed     repeats a run: the same faults, targets, gaps and requests; default a new one
+  --ids, --faults  how many requests, and how many faults
   --only     these kinds of faults alone
   --old      commit of the older build of --long; default ${OLD_BUILD}
   --fsync    of the append-only file of Redis; default always (see docs/chaos.md)

@@ -54,8 +54,7 @@ export class ProblemError extends CliError {
 export class UnreachableError extends CliError {
   constructor(url: string, cause: unknown) {
     super(
-      `No API answers at ${url} (${networkReason(cause)}).\n` +
-        'Start one with `remuda up` (npm start), or give the address of another with --url or REMUDA_URL.',
+      `No API answers at ${url} (${networkReason(cause)}).\n${remedy(networkReason(cause))}`,
       EXIT.unreachable,
       { cause },
     );
@@ -286,6 +285,12 @@ function bodyOf(text: string): unknown {
 }
 
 /** fetch keeps the reason in the cause, and several of them where a name has several addresses. */
+function remedy(reason: string): string {
+  return /CERT|SELF_SIGNED|UNABLE_TO_VERIFY/.test(reason)
+    ? 'Its certificate is not trusted here: NODE_EXTRA_CA_CERTS names the file of an authority of your own.'
+    : 'Start one with `remuda up` (npm start), or give the address of another with --url or REMUDA_URL.';
+}
+
 function networkReason(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if (error.name === 'TimeoutError') return 'no answer in time';

@@ -220,3 +220,12 @@ it('remuda audit shows who did what, and how to get older ones', async () => {
     ]
   `);
 });
+
+it('remuda keys and remuda tenants alone are their lists', async () => {
+  const { run, sent } = await setup({
+    [`GET ${KEYS}`]: { body: { keys: [KEY] } },
+    'GET /v1/admin/tenants': { body: { tenants: [] } },
+  });
+  expect([await run(['keys']), await run(['tenants'])]).toEqual([0, 0]);
+  expect(sent.map(({ path }) => path)).toEqual([KEYS, '/v1/admin/tenants']);
+});

@@ -34,12 +34,13 @@ export function auditLines(
   { limit }: Pick<AuditOptions, 'limit'>,
   { colours, width }: Terminal,
 ): string[] {
-  if (entries.length === 0) return ['Nothing that changes models, keys or tenants is on record.'];
+  if (entries.length === 0)
+    return ['Nothing that changes models, keys, tenants or webhook endpoints is on record.'];
   const rows = entries.map((entry): (string | Cell)[] => [
     `${entry.at.slice(0, 19).replace('T', ' ')}Z`,
     entry.key_id ?? '-',
     entry.actor === null ? entry.address : `${entry.actor} at ${entry.address}`,
-    entry.action.replace('/v1/admin/', ''),
+    entry.action.replace(/\/v1\/(admin\/)?/, ''),
     Object.entries(entry.target)
       .map(([name, value]) => `${name}=${value}`)
       .join(' '),

@@ -38,11 +38,11 @@ export async function listLetters(
 
 const COLUMNS: readonly Column[] = [
   { title: 'request' },
-  { title: 'model', shrinkTo: 10 },
+  { title: 'model', shrinkTo: 10, wrap: true },
   { title: 'class' },
   { title: 'items', align: 'right' },
   { title: 'attempts', align: 'right' },
-  { title: 'died', shrinkTo: 10 },
+  { title: 'died', shrinkTo: 10, wrap: true },
   { title: 'reason', shrinkTo: 20, wrap: true },
 ];
 

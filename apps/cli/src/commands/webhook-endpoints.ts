@@ -11,6 +11,7 @@ import { usageError } from '../cli-error.js';
 import { EXIT } from '../exit-codes.js';
 import { type Column, tableLines } from '../terminal/table.js';
 import type { Terminal } from '../terminal/terminal.js';
+import { actor } from './actor.js';
 import { type ApiOptions, apiOf, type CommandContext, printJson } from './context.js';
 
 const ENDPOINTS = '/v1/webhooks/endpoints';
@@ -33,10 +34,10 @@ export async function listEndpoints(
 
 const COLUMNS: readonly Column[] = [
   { title: 'endpoint' },
-  { title: 'address', shrinkTo: 16 },
+  { title: 'address', shrinkTo: 16, wrap: true },
   { title: 'events', shrinkTo: 12, wrap: true },
   { title: 'payload' },
-  { title: 'key', shrinkTo: 6 },
+  { title: 'key' },
   { title: 'state', shrinkTo: 16, wrap: true },
 ];
 
@@ -69,7 +70,11 @@ export async function addEndpoint(
   const { events, thin, onlyKey } = options;
   const spec: WebhookEndpointSpec = { url, events, payload: thin ? 'thin' : undefined, key_id: onlyKey };
   const api = apiOf(options, config);
-  const endpoint = await api.ask(WebhookEndpoint, 'POST', ofTenant(ENDPOINTS, options), spec);
+  const endpoint = await api.admin(
+    { method: 'POST', path: ofTenant(ENDPOINTS, options), body: spec },
+    WebhookEndpoint,
+    actor(),
+  );
   if (options.json) printJson(terminal, endpoint);
   else terminal.out(`${endpoint.id}: ${endpoint.url} is told of every request from now on`);
   return EXIT.ok;
@@ -82,7 +87,7 @@ export async function enableEndpoint(
 ): Promise<number> {
   const api = apiOf(options, config);
   const path = ofTenant(`${ENDPOINTS}/${encodeURIComponent(id)}:enable`, options);
-  const endpoint = await api.ask(WebhookEndpoint, 'POST', path);
+  const endpoint = await api.admin({ method: 'POST', path }, WebhookEndpoint, actor());
   if (options.json) printJson(terminal, endpoint);
   else terminal.out(`${id} is enabled`);
   return EXIT.ok;
@@ -94,7 +99,8 @@ export async function removeEndpoint(
   { terminal, config }: CommandContext,
 ): Promise<number> {
   const api = apiOf(options, config);
-  await api.ask(z.unknown(), 'DELETE', ofTenant(`${ENDPOINTS}/${encodeURIComponent(id)}`, options));
+  const path = ofTenant(`${ENDPOINTS}/${encodeURIComponent(id)}`, options);
+  await api.admin({ method: 'DELETE', path }, z.unknown(), actor());
   if (options.json) printJson(terminal, { id, removed: true });
   else terminal.out(`${id} is deleted; what was pending for it is given up`);
   return EXIT.ok;
@@ -113,11 +119,14 @@ export async function webhookSecret(
   if (overlap !== undefined && !rotate) throw usageError('--overlap says how to rotate: give --rotate too.');
   const api = apiOf(options, config);
   const secret = rotate
-    ? await api.ask(
+    ? await api.admin(
+        {
+          method: 'POST',
+          path: ofTenant(`${SECRET}:rotate`, options),
+          body: overlap === undefined ? {} : { overlap_s: overlap },
+        },
         WebhookSigningSecret,
-        'POST',
-        ofTenant(`${SECRET}:rotate`, options),
-        overlap === undefined ? {} : { overlap_s: overlap },
+        actor(),
       )
     : await api.ask(WebhookSigningSecret, 'GET', ofTenant(SECRET, options));
   if (options.json) printJson(terminal, secret);

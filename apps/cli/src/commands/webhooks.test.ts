@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { setup } from '../fake-api.fixture.js';
+import { actor } from './actor.js';
 import { record } from './answers.fixture.js';
 
 const at = '2026-01-01T10:00:00.000Z';
@@ -71,6 +72,7 @@ describe('remuda webhooks endpoints', () => {
     });
     expect(await run(['webhooks', 'endpoints', 'enable', 'whe_1'])).toBe(0);
     expect(await run(['webhooks', 'endpoints', 'remove', 'whe_1'])).toBe(0);
+    expect(sent.map(({ actor: by }) => by)).toEqual([actor(), actor(), actor()]);
   });
 
   it('knows which events there are', async () => {
@@ -90,8 +92,10 @@ describe('remuda webhooks secret', () => {
 
   it('is rotated with an overlap', async () => {
     const { run, sent } = await setup({ 'POST /v1/webhooks/secret:rotate': { body: secret } });
-    expect(await run(['webhooks', 'secret', '--rotate', '--overlap', '60'])).toBe(0);
-    expect(JSON.parse(sent[0]?.body ?? '')).toEqual({ overlap_s: 60 });
+    for (const overlap of ['60', '60s', '1m']) {
+      expect(await run(['webhooks', 'secret', '--rotate', '--overlap', overlap])).toBe(0);
+      expect(JSON.parse(sent.at(-1)?.body ?? '')).toEqual({ overlap_s: 60 });
+    }
     expect(await run(['webhooks', 'secret', '--overlap', '60'])).toBe(2);
   });
 });

@@ -33,8 +33,8 @@ const COLUMNS: readonly Column[] = [
   { title: 'state' },
   { title: 'attempts', align: 'right' },
   { title: 'last', shrinkTo: 12, wrap: true },
-  { title: 'next', shrinkTo: 10 },
-  { title: 'address', shrinkTo: 16 },
+  { title: 'next', shrinkTo: 10, wrap: true },
+  { title: 'address', shrinkTo: 16, wrap: true },
 ];
 
 function listLines(deliveries: readonly WebhookDelivery[], { colours, width }: Terminal): string[] {

@@ -1,5 +1,5 @@
 /** Whether an API answers and is ready, and whether a worker is alive behind it. That none runs is no fault. */
-import { ApiClient, UnreachableError } from '../api/api-client.js';
+import { ApiClient, ProblemError, UnreachableError } from '../api/api-client.js';
 import { reasonOf } from '../cli-error.js';
 import { plural } from '../terminal/figures.js';
 import { type Finding, fail, ok, warn } from './finding.js';
@@ -10,7 +10,7 @@ export async function checkApi(url: string, key?: string): Promise<Finding[]> {
   const api = new ApiClient(url, { key });
   try {
     const { status, checks } = await api.ready(ANSWER_MS);
-    if (status === 'ok') return [ok('api', `${url} is ready`), await checkWorkers(api)];
+    if (status === 'ok') return [ok('api', `${url} is ready`), await checkWorkersOrKey(api)];
     const failing = Object.entries(checks)
       .filter(([, check]) => !check.ok)
       .map(([name, { detail }]) => `${name}: ${detail}`);
@@ -23,6 +23,19 @@ export async function checkApi(url: string, key?: string): Promise<Finding[]> {
       ];
     }
     return [fail('api', reasonOf(error), 'Name the address of a Remuda API with --url or REMUDA_URL.')];
+  }
+}
+
+/** An API that is ready, and does not tell this caller about its workers. */
+const KEY_PROBLEMS: ReadonlySet<string> = new Set(['unauthorized', 'forbidden']);
+
+async function checkWorkersOrKey(api: ApiClient): Promise<Finding> {
+  try {
+    return await checkWorkers(api);
+  } catch (error) {
+    if (!(error instanceof ProblemError) || !KEY_PROBLEMS.has(error.problem.code)) throw error;
+    const hint = 'Give a key with the scope read: REMUDA_API_KEY, or --key @FILE.';
+    return fail('workers', `not known: ${error.problem.detail ?? error.problem.title}`, hint);
   }
 }
 

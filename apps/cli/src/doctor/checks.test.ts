@@ -5,6 +5,7 @@ import type { Device } from '@remuda/core/devices/machine';
 import { probeMachine } from '@remuda/core/devices/probe';
 import { afterEach, describe, expect, it } from 'vitest';
 import { findingLines } from '../commands/doctor.js';
+import { setup } from '../fake-api.fixture.js';
 import { recordingTerminal } from '../terminal/recording-terminal.fixture.js';
 import { checkApi } from './check-api.js';
 import { checkMachine } from './check-machine.js';
@@ -183,6 +184,26 @@ describe('doctor on the rest', () => {
   it('warns only when no API runs', async () => {
     expect(await checkApi('http://127.0.0.1:1')).toEqual([
       expect.objectContaining({ check: 'api', status: 'warn' }),
+    ]);
+  });
+
+  it('tells an API that asks for a key from one that is not there', async () => {
+    const ready = { status: 'ok', checks: {} };
+    const problem = {
+      ...{ type: 'urn:remuda:error:unauthorized', title: 'The call has no valid API key.', status: 401 },
+      ...{ detail: 'this needs an API key', code: 'unauthorized', retryable: false },
+    };
+    const { url } = await setup({
+      'GET /readyz': { body: ready },
+      'GET /v1/fleet': { status: 401, body: problem },
+    });
+    expect(await checkApi(url)).toEqual([
+      expect.objectContaining({ check: 'api', status: 'ok' }),
+      expect.objectContaining({
+        check: 'workers',
+        status: 'fail',
+        detail: expect.stringContaining('this needs an API key'),
+      }),
     ]);
   });
 

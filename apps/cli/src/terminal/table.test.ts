@@ -41,6 +41,22 @@ describe('a table', () => {
     ]);
   });
 
+  it('breaks a long path or URL behind its signs', () => {
+    const columns = [{ title: 'what', shrinkTo: 20, wrap: true }, { title: 'n' }];
+    const rows = [
+      ['POST webhooks/endpoints/:id:enable', '1'],
+      ['http://127.0.0.1:9009/hook', '2'],
+    ];
+    expect(tableLines(columns, rows, { width: 23 })).toEqual([
+      'what                  n',
+      'POST                  1',
+      'webhooks/endpoints/',
+      ':id:enable',
+      'http://127.0.0.1:     2',
+      '9009/hook',
+    ]);
+  });
+
   it('stays wider than asked rather than cut below what may be', () => {
     const [, line = ''] = tableLines(COLUMNS, [['abcdefghij', 'abcdefghij', '5']], { width: 10 });
     expect(line).toBe('abcde…  abcdefg…   5');

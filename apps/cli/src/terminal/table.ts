@@ -104,7 +104,7 @@ export function cut(text: string, width: number): string {
   return `${shown}…`;
 }
 
-/** In lines of that width, between words; a word that is longer is broken where the line ends. */
+/** In lines of that width, between words; a word that is longer is broken behind a sign, else where the line ends. */
 function wrapped(text: string, width: number): string[] {
   const lines = [''];
   for (const word of text.split(' ').flatMap((whole) => pieces(whole, width))) {
@@ -118,13 +118,20 @@ function wrapped(text: string, width: number): string[] {
 
 function pieces(word: string, width: number): string[] {
   const found = [''];
-  for (const character of word) {
-    const longer = found.at(-1) + character;
-    if (displayWidth(longer) <= width || longer === character) found[found.length - 1] = longer;
-    else found.push(character);
+  const add = (part: string) => {
+    const longer = found.at(-1) + part;
+    if (displayWidth(longer) <= width || longer === part) found[found.length - 1] = longer;
+    else found.push(part);
+  };
+  for (const part of word.split(BEHIND_A_SIGN)) {
+    if (displayWidth(part) <= width) add(part);
+    else for (const character of part) add(character);
   }
   return found;
 }
+
+/** Where paths, URLs and name=value may be broken; `http://` stays whole. */
+const BEHIND_A_SIGN = /(?<=[^/:][/:=])(?!\/)/;
 
 /** East Asian wide characters and emoji take two columns; combining marks none. */
 const WIDE =

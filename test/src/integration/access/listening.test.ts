@@ -64,7 +64,7 @@ describe('without a key an API', () => {
   it('on another address does not start, and says what to do', async () => {
     for (const auth of ['auto', 'keys']) {
       await expect(setup({ env: { REMUDA_API_HOST: OUTSIDE, REMUDA_API_AUTH: auth } })).rejects.toThrow(
-        /0\.0\.0\.0.*no API key.*remuda keys create --redis.*REMUDA_API_AUTH=open.*127\.0\.0\.1/,
+        /0\.0\.0\.0.*no API key.*remuda keys create NAME --redis.*REMUDA_API_AUTH=open.*127\.0\.0\.1/,
       );
     }
   });
