@@ -285,6 +285,14 @@ it('a key that has expired is refused, and told so', async () => {
   expect(body.detail).toContain(`expired at ${past}`);
 });
 
+it('a key that was revoked where the clock is ahead is refused at once', async () => {
+  const gone = await issue(rig);
+  const stored = JSON.parse((await rig.redis.hget(rig.keys.apiKeys(), gone.key.id)) as string);
+  const ahead = new Date(Date.now() + 60_000).toISOString();
+  await rig.redis.hset(rig.keys.apiKeys(), gone.key.id, JSON.stringify({ ...stored, revoked_at: ahead }));
+  expect((await get('/v1/models', gone)).body).toMatchObject({ status: 401, code: 'unauthorized' });
+});
+
 it('no secret stands in Redis, in the log or in an answer but the first', async () => {
   const dump = JSON.stringify([await rig.redis.hgetall(rig.keys.apiKeys()), rig.log]);
   const listed = JSON.stringify((await get('/v1/admin/keys', admin)).body);
