@@ -5,6 +5,7 @@ import { jsonResult, type TensorForm } from '@remuda/core/requests/json-result';
 import type { RawResult } from '@remuda/core/requests/submission';
 import { isTerminal, type RequestRecord } from '@remuda/schemas';
 import type { FastifyReply } from 'fastify';
+import { isNoLongerLetIn, stillLetIn } from './caller.js';
 import type { ServerDeps } from './deps.js';
 import type { ResultFormat } from './negotiation.js';
 import { binaryResult } from './result-answer.js';
@@ -68,10 +69,8 @@ export async function sendWhenEnded(
     record = await hold(reply, accepted.request_id, ms, deps);
     if (isTerminal(record.status)) raw = await resultOfEnded(record.request_id, sight, deps);
   } catch (error) {
-    deps.logger.warn(
-      { err: error, request_id: accepted.request_id },
-      'wait for an accepted request broken off',
-    );
+    const about = { err: error, request_id: accepted.request_id };
+    if (!isNoLongerLetIn(error)) deps.logger.warn(about, 'wait for an accepted request broken off');
   }
   if (!raw) return sendNotEnded(reply, record);
   return sendResult(reply, raw, { format, tensors: 'data', by: 'wait' }, deps);
@@ -91,13 +90,17 @@ async function resultOfEnded(
   }
 }
 
-/** The record when the request has ended, the time is up, the caller is gone, or the server closes. */
+/**
+ * The record when the request has ended, the time is up, the caller is gone, or the server closes.
+ * @throws RemudaError as the use case; unauthorized where the key of the caller is not taken any more
+ */
 export async function hold(
   reply: FastifyReply,
   requestId: string,
   ms: number,
-  { useCases, drain }: Pick<ServerDeps, 'useCases' | 'drain'>,
+  deps: ServerDeps,
 ): Promise<RequestRecord> {
+  const { useCases, drain } = deps;
   const sight = sightOf(reply.request.caller);
   if (drain.closing) return useCases.get(requestId, sight);
   const controller = new AbortController();
@@ -105,7 +108,9 @@ export async function hold(
   drain.signal.addEventListener('abort', abort);
   reply.raw.once('close', abort);
   try {
-    return await useCases.waitFor(requestId, ms, controller.signal, sight);
+    const record = await useCases.waitFor(requestId, ms, controller.signal, sight);
+    if (ms > 0) await stillLetIn(reply.request, deps);
+    return record;
   } finally {
     drain.signal.removeEventListener('abort', abort);
     reply.raw.off('close', abort);

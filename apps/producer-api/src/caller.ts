@@ -100,6 +100,22 @@ function callerOf(
   return access.authenticate(text);
 }
 
+/**
+ * Of a call that was held: its key may have been revoked or have expired meanwhile.
+ * @throws RemudaError unauthorized, store_unavailable
+ */
+export async function stillLetIn(
+  { caller, headers }: Pick<FastifyRequest, 'caller' | 'headers'>,
+  options: CallerOptions,
+): Promise<void> {
+  if (caller.keyId !== null) await callerOf(headers, options);
+}
+
+/** Whether an error of a held call says that its key is not taken any more: nothing is wrong with the server then. */
+export function isNoLongerLetIn(error: unknown): boolean {
+  return error instanceof RemudaError && error.code === 'unauthorized';
+}
+
 /** Returns why not. */
 function admit(
   caller: Caller,

@@ -82,9 +82,15 @@ async function makeAndKeep<Body>(call: CallOnce, make: CreatingCall<Body>['make'
 function keyOf(header: string): string {
   const key = TEXT.exec(header)?.[1]?.replace(/\\(.)/g, '$1');
   if (key !== undefined && key.length > 0 && key.length <= MOST_CHARACTERS) return key;
+  const finding = {
+    path: 'Idempotency-Key',
+    expected: `a string in quotes of 1 to ${MOST_CHARACTERS} printable ASCII characters`,
+    received: header.slice(0, 300),
+  };
   throw new RemudaError(
     'idempotency_key_invalid',
-    `Idempotency-Key: expected a string in quotes of 1 to ${MOST_CHARACTERS} printable ASCII characters, received ${header.slice(0, 300)}`,
+    `${finding.path}: expected ${finding.expected}, received ${finding.received}`,
+    { violations: [finding] },
   );
 }
 

@@ -42,7 +42,11 @@ export const DeadLetter = z
 export type DeadLetter = z.infer<typeof DeadLetter>;
 
 export const DeadLetterPage = z
-  .strictObject({ dead_letters: z.array(DeadLetter), next_cursor: z.string().nullable(), total: z.int() })
+  .strictObject({
+    dead_letters: z.array(DeadLetter),
+    next_cursor: z.string().nullable(),
+    total: z.int().nullable().describe('Of all tenants; null for who does not see them all.'),
+  })
   .meta({ id: 'DeadLetterPage' });
 export type DeadLetterPage = z.infer<typeof DeadLetterPage>;
 

@@ -54,6 +54,12 @@ export function isTerminal(status: RequestStatus): status is TerminalStatus {
   return (TERMINAL_STATUSES as readonly string[]).includes(status);
 }
 
+/** RFC 3339 has years of four digits: what is later in UTC could be taken and not be told again. */
+const LATEST = Date.parse('9999-12-31T23:59:59.999Z');
+const PointInTime = z.iso
+  .datetime({ offset: true })
+  .refine((text) => !(Date.parse(text) > LATEST), { error: 'a point in time before the year 10000 in UTC' });
+
 export const RequestMetadata = z
   .strictObject({
     priority: z
@@ -72,10 +78,9 @@ export const RequestMetadata = z
       .describe(
         'Time to start, from acceptance, in milliseconds: a request that has not begun to run by then ends as expired.',
       ),
-    start_by: z.iso
-      .datetime({ offset: true })
-      .optional()
-      .describe('The same as a point in time (RFC 3339); where both are given, the earlier counts.'),
+    start_by: PointInTime.optional().describe(
+      'The same as a point in time (RFC 3339); where both are given, the earlier counts.',
+    ),
     finish_timeout_ms: z
       .int()
       .min(1)
@@ -84,10 +89,9 @@ export const RequestMetadata = z
       .describe(
         'Time to finish, from acceptance, in milliseconds: a request that has not ended by then ends as expired, even where it runs; a later answer is thrown away.',
       ),
-    finish_by: z.iso
-      .datetime({ offset: true })
-      .optional()
-      .describe('The same as a point in time (RFC 3339); where both are given, the earlier counts.'),
+    finish_by: PointInTime.optional().describe(
+      'The same as a point in time (RFC 3339); where both are given, the earlier counts.',
+    ),
     sticky_key: z
       .string()
       .min(1)

@@ -28,8 +28,11 @@ export const WebhookSecret = z
   })
   .describe('Signs what is sent: whsec_ and base64 of 24 to 64 random bytes.');
 
+/** The URL-safe alphabet is refused: libraries of the standard do not read it, so nobody could verify. */
+const SECRET_TEXT = /^whsec_[A-Za-z0-9+/]+=*$/;
+
 function isWebhookSecret(text: string): boolean {
-  if (!text.startsWith('whsec_')) return false;
+  if (!SECRET_TEXT.test(text)) return false;
   try {
     const { length } = decodeBase64(text.slice('whsec_'.length), []);
     return length >= WEBHOOK_SECRET_BYTES.least && length <= WEBHOOK_SECRET_BYTES.most;
@@ -44,10 +47,21 @@ export const WebhookUrl = z
   .refine((text) => URL.canParse(text) && /^https?:$/.test(new URL(text).protocol), {
     error: 'an http:// or https:// URL',
   })
+  .refine((text) => !URL.canParse(text) || canBeReached(new URL(text)), {
+    error: 'a URL with a host name that can exist, and with a port other than 0',
+  })
   .refine((text) => !URL.canParse(text) || (new URL(text).username === '' && new URL(text).password === ''), {
     error: 'a URL without user name and password',
   })
   .describe('Where it is sent by POST.');
+
+/** What no name server could ever be asked for: labels that are empty or over 63 characters, names over 253. */
+function canBeReached({ hostname, port }: URL): boolean {
+  if (port === '0') return false;
+  if (hostname.startsWith('[')) return true;
+  const name = hostname.replace(/\.$/, '');
+  return name.length <= 253 && name.split('.').every((label) => label.length > 0 && label.length <= 63);
+}
 
 export const WebhookPayload = z
   .enum(['full', 'thin'])

@@ -52,7 +52,9 @@ export function letterLines(
 ): string[] {
   if (letters.length === 0)
     return [
-      total === 0 ? 'No dead letters: nothing was given up.' : `None of the ${total} dead letters fits.`,
+      total
+        ? `None of the ${total} dead letters fits.`
+        : `No dead letters${total === null ? ' that you see' : ''}: nothing was given up.`,
     ];
   const rows = letters.map((letter) => [
     letter.request_id,
@@ -63,7 +65,7 @@ export function letterLines(
     letter.died_at.slice(0, 19).replace('T', ' '),
     `${letter.code}: ${letter.reason}`,
   ]);
-  const rest = total > letters.length ? [colours.dim(`${letters.length} of ${total}`)] : [];
+  const rest = total !== null && total > letters.length ? [colours.dim(`${letters.length} of ${total}`)] : [];
   return [...tableLines(COLUMNS, rows, { width, paintTitle: colours.dim }), ...rest];
 }
 

@@ -6,6 +6,7 @@ import { Readable } from 'node:stream';
 import { isTerminal, type RequestRecord } from '@remuda/schemas';
 import type { FastifyReply } from 'fastify';
 import { hold } from '../answers.js';
+import { isNoLongerLetIn } from '../caller.js';
 import type { App, ServerDeps } from '../deps.js';
 import { binary, problems } from '../openapi.js';
 import { IdParams, knownForm } from './requests.js';
@@ -65,8 +66,16 @@ async function* events(first: RequestRecord, reply: FastifyReply, deps: ServerDe
     if (isTerminal(record.status)) return tellDelivered(record, deps);
     // The server stops: the client finds another one.
     if (deps.drain.closing) return;
-    record = await hold(reply, record.request_id, LOOK_EVERY_MS, deps);
+    const next = await hold(reply, record.request_id, LOOK_EVERY_MS, deps).catch(orNoLonger);
+    // Its key is not taken any more: a client that comes again is told so.
+    if (next === null) return;
+    record = next;
   }
+}
+
+function orNoLonger(error: unknown): null {
+  if (isNoLongerLetIn(error)) return null;
+  throw error;
 }
 
 /** What makes an event: its state, its attempt, and how many of its items have ended. */

@@ -36,6 +36,8 @@ export class AuditLog {
   /** Newest first. @param before id of an entry: only what is older */
   async list(limit: number, before?: string): Promise<AuditEntry[]> {
     const { redis, keys } = this.#options;
+    // Nothing is before the first place that a stream has; Redis calls an open end there an error.
+    if (before !== undefined && /^0+-0+$/.test(before)) return [];
     const from = before === undefined ? '+' : `(${before}`;
     const entries = await redis.xrevrange(keys.audit(), from, '-', 'COUNT', limit);
     return entries.map(([id, [, text]]) => AuditEntry.parse({ id, ...JSON.parse(text as string) }));

@@ -78,7 +78,7 @@ API and workers give these out at \`/metrics\` in the Prometheus text format, be
 \`trace_id\`. This page is written from the table in \`packages/core/src/observability/metrics.ts\` by its test.
 
 Counting costs about 1.5 µs, a histogram 1.7 µs, reading them all 5 ms (2.3 GHz Xeon). A log line about one request
-costs 4-5 µs; \`level: warn\` or a sample of the traces takes that away (\`events.ts\`).
+costs 4-5 µs; \`REMUDA_LOG_LEVEL=warn\` takes that away.
 
 ${table(['Name', 'Kind', 'Labels', 'What it says'], cells)}
 ## Questions they answer

@@ -12,10 +12,12 @@ import {
   type ErrorClass,
   type RedriveAnswer,
 } from '@remuda/schemas';
+import type { CursorSealer } from '../access/cursor-sealer.js';
 import { RemudaError, toItemError } from '../errors.js';
 import type { ModelResolver } from '../models/model-resolver.js';
 import { DEFAULT_LETTER_LIMITS, type Keys } from '../store/keys.js';
 import type { LetterStore, StoredLetter } from '../store/letter-store.js';
+import { badCursor } from './list-requests.js';
 import { presentLetter } from './present-letter.js';
 import type { StoreGuard } from './store-guard.js';
 import type { Submission } from './submission.js';
@@ -32,6 +34,8 @@ export interface LetterFilter {
 
 export interface DeadLetterDeps {
   letters: LetterStore;
+  /** For cursors of who does not see all: they may name a letter of somebody else. */
+  sealer: Pick<CursorSealer, 'seal' | 'open'>;
   keys: Keys;
   guard: StoreGuard;
   resolver: Pick<ModelResolver, 'resolve'>;
@@ -54,7 +58,23 @@ export class DeadLetters {
     this.#deps = deps;
   }
 
-  async list({ cursor, limit, ...filter }: LetterFilter): Promise<DeadLetterPage> {
+  async list(filter: LetterFilter): Promise<DeadLetterPage> {
+    const { sealer, letters, guard } = this.#deps;
+    const { tenant, cursor: sealed } = filter;
+    if (tenant === null) {
+      const page = await this.#scan(filter);
+      // How many others have is nobody's business who does not see them.
+      return { ...page, total: (await guard.run(() => letters.totals())).letters };
+    }
+    const cursor = sealed === undefined ? undefined : await guard.run(() => sealer.open(sealed, tenant));
+    if (cursor === null) throw badCursor();
+    const { dead_letters, next_cursor: next } = await this.#scan({ ...filter, cursor });
+    const next_cursor = next && (await guard.run(() => sealer.seal(next, tenant)));
+    return { dead_letters, next_cursor, total: null };
+  }
+
+  /** Cursors in and out are plain. */
+  async #scan({ cursor, limit, ...filter }: LetterFilter): Promise<Omit<DeadLetterPage, 'total'>> {
     const { letters, guard } = this.#deps;
     const found: DeadLetter[] = [];
     let place = cursor === undefined ? null : placeOf(cursor);
@@ -72,9 +92,8 @@ export class DeadLetters {
         if (letter && fits(letter, filter)) found.push(letter);
       }
     }
-    const { letters: total } = await guard.run(() => letters.totals());
     const next = more && place ? Buffer.from(`${place.at}:${place.id}`).toString('base64url') : null;
-    return { dead_letters: found, next_cursor: next, total };
+    return { dead_letters: found, next_cursor: next };
   }
 
   async #present(requestId: string): Promise<DeadLetter | null> {
@@ -156,7 +175,11 @@ export class DeadLetters {
     version?: string,
   ): Promise<RedriveAnswer> {
     const answer: RedriveAnswer = { redriven: [], refused: [] };
-    for (const id of await this.#chosen(choice, tenant)) {
+    const missing = (id: string): void => {
+      const { code, message: reason } = notFound(id);
+      answer.refused.push({ request_id: id, code, reason });
+    };
+    for (const id of await this.#chosen(choice, tenant, missing)) {
       try {
         answer.redriven.push({ request_id: id, ...(await this.redrive(id, tenant, version)) });
       } catch (error) {
@@ -181,20 +204,26 @@ export class DeadLetters {
   }
 
   /** Oldest first, so that what is left after a full queue is the newest. */
-  async #chosen(choice: DeadLetterChoice, tenant: string | null): Promise<string[]> {
+  async #chosen(
+    choice: DeadLetterChoice,
+    tenant: string | null,
+    missing: (id: string) => void = () => {},
+  ): Promise<string[]> {
     const { ids, model, class: errorClass, limit } = choice;
     const wanted = { ...(model && { model }), ...(errorClass && { class: errorClass }), tenant };
     const found: string[] = [];
     if (ids) {
-      for (const id of ids.slice(0, limit)) {
+      for (const id of new Set(ids.slice(0, limit))) {
         const letter = await this.#present(id);
-        if (letter && fits(letter, wanted)) found.push(id);
+        // One that is asked for by its name and is not there is told of, not passed over.
+        if (!letter || (tenant !== null && letter.tenant !== tenant)) missing(id);
+        else if (fits(letter, wanted)) found.push(id);
       }
       return found;
     }
     let cursor: string | undefined;
     do {
-      const page = await this.list({ ...wanted, limit: limit - found.length, cursor });
+      const page = await this.#scan({ ...wanted, limit: limit - found.length, cursor });
       found.push(...page.dead_letters.map(({ request_id }) => request_id));
       cursor = page.next_cursor ?? undefined;
     } while (cursor !== undefined && found.length < limit);
@@ -240,11 +269,6 @@ function placeOf(cursor: string): Place {
   const match = /^(\d{1,15}):([A-Za-z0-9_-]{1,128})$/.exec(
     Buffer.from(cursor, 'base64url').toString('latin1'),
   );
-  if (!match)
-    throw new RemudaError(
-      'invalid_request',
-      'cursor: not one that this server gave; begin without a cursor',
-      { path: 'cursor' },
-    );
+  if (!match) throw badCursor();
   return { at: Number(match[1]), id: match[2] as string };
 }

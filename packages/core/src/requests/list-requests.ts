@@ -3,7 +3,7 @@
  * right while requests come and go. One call looks at a bounded number of ids: a filter that matches little gives a
  * short page with a cursor, not a slow answer.
  */
-import type { RequestRecord } from '@remuda/schemas';
+import { InvalidInputError, type RequestRecord } from '@remuda/schemas';
 import type { Sight } from '../access/caller.js';
 import type { CursorSealer } from '../access/cursor-sealer.js';
 import { RemudaError } from '../errors.js';
@@ -37,7 +37,7 @@ export interface RequestListing {
   next_cursor: string | null;
 }
 
-/** @throws RemudaError invalid_request for a cursor that is none, forbidden for the tenant of somebody else */
+/** @throws InvalidInputError invalid_request for a cursor that is none; RemudaError forbidden for the tenant of somebody else */
 export async function listRequests(
   filter: RequestFilter,
   deps: ListDeps,
@@ -122,7 +122,7 @@ function placeOf(cursor: string): Place {
   return { at: Number(match[1]), id: match[2] as string };
 }
 
-function badCursor(): RemudaError {
-  const message = 'cursor: not one that this server gave; begin without a cursor';
-  return new RemudaError('invalid_request', message, { path: 'cursor' });
+export function badCursor(): InvalidInputError {
+  const finding = { path: 'query.cursor', expected: 'one that this server gave', received: 'another' };
+  return new InvalidInputError([finding], 'invalid_request');
 }

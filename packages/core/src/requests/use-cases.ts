@@ -273,7 +273,7 @@ function partsOf(deps: RequestUseCaseDeps) {
   const aftermath = new Aftermath({ redis, subscriber, store, handlers, onError, clock });
   const letters = new LetterStore(redis, keys);
   const deadLetters = new DeadLetters({
-    ...{ letters, keys, guard, resolver },
+    ...{ letters, keys, guard, resolver, sealer: new CursorSealer({ redis, keys }) },
     submit: (submission) => submitter.submit(submission),
   });
   const models = { catalogue, deployments, resolver };

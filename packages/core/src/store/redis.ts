@@ -215,6 +215,7 @@ const SCRIPTS = {
   holdLease: ['hold-lease-1.lua'],
   releaseLease: ['release-lease-1.lua'],
   measureOutcomes: ['measure-outcomes-1.lua'],
+  addWebhookEndpoint: ['add-webhook-endpoint-1.lua'],
   createWebhook: ['create-webhook-1.lua'],
   logWebhook: ['log-webhook-1.lua'],
   redeliverWebhook: ['redeliver-webhook-1.lua'],

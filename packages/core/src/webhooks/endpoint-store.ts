@@ -2,7 +2,7 @@
 import type { WebhookEndpoint, WebhookEvent } from '@remuda/schemas';
 import { RemudaError } from '../errors.js';
 import type { Keys } from '../store/keys.js';
-import type { Redis } from '../store/redis.js';
+import { callScript, type Redis } from '../store/redis.js';
 
 export class EndpointStore {
   readonly #redis: Redis;
@@ -31,6 +31,16 @@ export class EndpointStore {
   async get(id: string): Promise<WebhookEndpoint | null> {
     const text = await this.#redis.hget(this.#keys.webhookEndpoints(), id);
     return text === null ? null : (JSON.parse(text) as WebhookEndpoint);
+  }
+
+  /** False: its tenant has `most` already. */
+  async add(endpoint: WebhookEndpoint, most: number): Promise<boolean> {
+    const { id, tenant } = endpoint;
+    const args = [id, JSON.stringify(endpoint), tenant, most];
+    const added = await callScript(this.#redis, 'addWebhookEndpoint', [this.#keys.webhookEndpoints()], args);
+    if (added === 0) return false;
+    await this.#tell();
+    return true;
   }
 
   async save(endpoint: WebhookEndpoint): Promise<void> {

@@ -53,6 +53,8 @@ describe('Retry-After', () => {
     ['120', 120_000],
     ['Thu, 01 Jan 2026 00:01:00 GMT', 60_000],
     ['Wed, 31 Dec 2025 00:00:00 GMT', 0],
+    ['99999999999', 99_999_999_999_000],
+    ['9'.repeat(400), Number.MAX_SAFE_INTEGER],
     ['soon', 0],
     ['-5', 0],
     [undefined, 0],

@@ -51,7 +51,8 @@ export function nextAttemptInMs({
 /** Milliseconds that a Retry-After header asks for: seconds, or a date. 0: none, or nothing that can be understood. */
 export function retryAfterMs(header: string | undefined, now: number): number {
   if (header === undefined) return 0;
-  if (/^\d{1,9}$/.test(header.trim())) return Number(header) * SECOND;
+  // Whoever asks for more years than a number holds is given what is most.
+  if (/^\d+$/.test(header.trim())) return Math.min(Number(header) * SECOND, Number.MAX_SAFE_INTEGER);
   const at = Date.parse(header);
   return Number.isNaN(at) ? 0 : Math.max(0, at - now);
 }

@@ -90,8 +90,10 @@ export function webhookUseCases(deps: WebhookUseCaseDeps): WebhookUseCases {
     endpoint: (id, tenant) => guard.run(() => readEndpoint(id, tenant)),
     addEndpoint: (spec, tenant) =>
       guard.run(async () => {
-        if ((await endpointsOf(tenant)).length >= WEBHOOK_ENDPOINTS_MOST) throw tooMany(tenant);
-        return save(endpointOf(spec, tenant, clock.now()));
+        const endpoint = endpointOf(spec, tenant, clock.now());
+        if (!(await endpoints.add(endpoint, WEBHOOK_ENDPOINTS_MOST))) throw tooMany(tenant);
+        await view.refresh();
+        return endpoint;
       }),
     enableEndpoint: (id, tenant) =>
       guard.run(async () => save({ ...(await readEndpoint(id, tenant)), disabled: null })),

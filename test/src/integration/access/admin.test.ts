@@ -212,3 +212,12 @@ it('an edit of a model names the key beside who says that they make it', async (
   const { body } = await send('GET', '/v1/admin/models/rows/history?limit=1');
   expect((body.events as { who: string }[])[0]?.who).toBe(`ada (key ${admin.key.id})`);
 });
+
+it('before the very first place of the audit log there is nothing, and that is no error', async () => {
+  for (const before of ['0-0', '00-0']) {
+    expect(await send('GET', `/v1/admin/audit?before=${before}`)).toMatchObject({
+      status: 200,
+      body: { entries: [] },
+    });
+  }
+});

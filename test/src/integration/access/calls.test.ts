@@ -1,4 +1,5 @@
 /** Calls with and without API keys over real HTTP: who is let in, to what, and in what words the others are refused. */
+import { itemError } from '@remuda/core/errors';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Rig, setup } from '../http/rig.js';
 import { ALL_SCOPES, issue, type TestKey } from './keys.js';
@@ -190,6 +191,66 @@ describe('a tenant', () => {
   });
 });
 
+describe('dead letters', () => {
+  async function givenUp(key: TestKey): Promise<string> {
+    const id = await submitted(key);
+    expect(await rig.store.end(id, 'failed', itemError('inference_failed', 'it does not run'))).toBeTruthy();
+    await expect.poll(async () => (await get(`/v1/dead-letters/${id}`, key)).status).toBe(200);
+    return id;
+  }
+
+  it('are listed without a word of those of others: not their number, not their ids in cursors', async () => {
+    const [eve, mallory] = [await issue(rig, { tenant: 'eve-2' }), await issue(rig, { tenant: 'mallory-2' })];
+    const mine = [await givenUp(eve)];
+    await givenUp(mallory);
+    mine.unshift(await givenUp(eve));
+    const first = await get('/v1/dead-letters?limit=1', eve);
+    expect(first.body).toMatchObject({ total: null, dead_letters: [{ request_id: mine[0] }] });
+    const cursor = first.body.next_cursor as string;
+    expect(Buffer.from(cursor, 'base64url').toString('latin1')).not.toMatch(/req_/);
+    const second = await get(`/v1/dead-letters?limit=1&cursor=${cursor}`, eve);
+    expect(second.body).toMatchObject({ dead_letters: [{ request_id: mine[1] }] });
+    const stolen = await get(`/v1/dead-letters?cursor=${cursor}`, mallory);
+    expect(stolen.body).toMatchObject({ status: 422, errors: [{ path: 'query.cursor' }] });
+    expect((await get('/v1/dead-letters', admin)).body.total).toBeGreaterThanOrEqual(3);
+  });
+
+  it('of others, and ids that are none, are refused one by one where many are to run again', async () => {
+    const id = await givenUp(ada);
+    const answer = await rig.post('/v1/dead-letters:redrive', { choose: { ids: [id, 'nobody'] } }, bob.auth);
+    expect(answer.body).toMatchObject({
+      redriven: [],
+      refused: [
+        { request_id: id, code: 'dead_letter_not_found' },
+        { request_id: 'nobody', code: 'dead_letter_not_found' },
+      ],
+    });
+  });
+});
+
+describe('a key that is revoked while its call is held', () => {
+  it('hears no more of the request: 401, no result, and the end of the stream', async () => {
+    const key = await issue(rig, { tenant: 'ada' });
+    const id = await submitted(key);
+    const held = get(`/v1/requests/${id}?wait=60`, key);
+    const result = rig.post(ROWS, BODY, { ...key.auth, prefer: 'wait=60' });
+    const stream = rig.call('GET', `/v1/requests/${id}/events`, { headers: key.auth });
+    await expect.poll(async () => (await get('/metrics', admin)).bytes.toString()).toMatch(/wait_holders 3/);
+    const { body } = await get('/v1/requests?tenant=ada&limit=1', admin);
+    const [{ request_id: other }] = body.requests as [{ request_id: string }];
+    const revoked = await rig.post(`/v1/admin/keys/${key.key.id}:revoke`, {}, admin.auth);
+    expect(revoked.status).toBe(200);
+    for (const one of [id, other])
+      await rig.store.end(one, 'cancelled', itemError('cancelled', 'not wanted'));
+    expect((await held).body).toMatchObject({ status: 401, code: 'unauthorized' });
+    expect(await result).toMatchObject({ status: 202, body: { request_id: other, status: 'queued' } });
+    const told = (await stream).bytes.toString();
+    expect(told).toContain('event: state');
+    expect(told).not.toContain('event: ended');
+    expect(JSON.stringify(rig.log)).not.toContain('broken off');
+  });
+});
+
 describe('a key with a rate', () => {
   it('is held to it over all its calls: RateLimit fields, then 429 with Retry-After', async () => {
     const slow = await issue(rig, { rate_limit: { requests_per_second: 0.01, burst: 2 } });
@@ -222,6 +283,14 @@ it('a key that has expired is refused, and told so', async () => {
   const { body } = await get('/v1/models', brief);
   expect(body).toMatchObject({ status: 401, code: 'unauthorized' });
   expect(body.detail).toContain(`expired at ${past}`);
+});
+
+it('a key that was revoked where the clock is ahead is refused at once', async () => {
+  const gone = await issue(rig);
+  const stored = JSON.parse((await rig.redis.hget(rig.keys.apiKeys(), gone.key.id)) as string);
+  const ahead = new Date(Date.now() + 60_000).toISOString();
+  await rig.redis.hset(rig.keys.apiKeys(), gone.key.id, JSON.stringify({ ...stored, revoked_at: ahead }));
+  expect((await get('/v1/models', gone)).body).toMatchObject({ status: 401, code: 'unauthorized' });
 });
 
 it('no secret stands in Redis, in the log or in an answer but the first', async () => {

@@ -262,6 +262,43 @@ const INPUTS: Case[] = [
     'webhook.secret',
   ],
   [
+    'a webhook with a secret that libraries of the standard cannot read',
+    'rows',
+    json({
+      inputs: { x: [1, 2, 3] },
+      webhook: { url: 'https://example.org/', secret: `whsec_${'_'.repeat(43)}8` },
+    }),
+    422,
+    'invalid_request',
+    'webhook.secret',
+  ],
+  ...[
+    'http://a..b/',
+    'http://.org/',
+    'http://localhost../',
+    `http://${'a'.repeat(64)}.org/`,
+    'https://a.org:0/',
+  ].map(
+    (url): Case => [
+      `a webhook whose host or port cannot be: ${url}`,
+      'rows',
+      json({ inputs: { x: [1, 2, 3] }, webhook: { url } }),
+      422,
+      'invalid_request',
+      'webhook.url',
+    ],
+  ),
+  ...['start_by', 'finish_by'].map(
+    (name): Case => [
+      `a ${name} that no answer could tell`,
+      'rows',
+      json({ inputs: { x: [1, 2, 3] }, metadata: { [name]: '9999-12-31T23:59:59-01:00' } }),
+      422,
+      'invalid_request',
+      `metadata.${name}`,
+    ],
+  ),
+  [
     'a webhook for an event that there is not',
     'rows',
     json({ inputs: { x: [1, 2, 3] }, webhook: { url: 'https://example.org/', events: ['request.begun'] } }),

@@ -190,7 +190,10 @@ describe('a call that was refused', () => {
 it.each(['key', '""', '"a" "b"', '"a", "b"', '"a\\b"', `"${'a'.repeat(256)}"`])(
   'a key that is no string in quotes is refused: %s',
   async (key) => {
-    expect((await send(key)).body).toMatchObject({ status: 400, code: 'idempotency_key_invalid' });
+    expect((await send(key)).body).toMatchObject({
+      ...{ status: 400, code: 'idempotency_key_invalid' },
+      errors: [{ path: 'Idempotency-Key', received: key }],
+    });
   },
 );
 

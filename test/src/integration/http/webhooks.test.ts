@@ -95,6 +95,14 @@ describe('an endpoint', () => {
     expect((await rig.call('POST', `${path}:enable?tenant=acme`)).body.disabled).toBeNull();
   });
 
+  it('more than twenty of a tenant are refused, however many come at one moment', async () => {
+    const add = (_: unknown, at: number) =>
+      rig.post(`${ENDPOINTS}?tenant=rush`, { url: `https://example.org/${at}` });
+    const added = await Promise.all(Array.from({ length: 30 }, add));
+    expect(added.filter(({ status }) => status === 201)).toHaveLength(20);
+    expect(new Set(added.map(({ status }) => status))).toEqual(new Set([201, 429]));
+  });
+
   it('more than twenty of a tenant are refused', async () => {
     for (let at = 0; at < 20; at++) {
       const { status } = await rig.post(`${ENDPOINTS}?tenant=many`, { url: `https://example.org/${at}` });

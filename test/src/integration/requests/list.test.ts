@@ -83,6 +83,7 @@ it('gives back a cursor rather than look through everything', async () => {
 it('refuses a cursor that is none', async () => {
   await expect(rig.cases.list({ limit: 1, cursor: 'nonsense' })).rejects.toMatchObject({
     code: 'invalid_request',
+    violations: [{ path: 'query.cursor' }],
   });
 });
 
