@@ -114,6 +114,6 @@ export class Aftermath implements Service {
   async #settleOne(id: string, record: StoredRecord | null): Promise<void> {
     const { store, handlers } = this.#options;
     if (record) await Promise.all(handlers.map((handler) => handler.handle(record)));
-    await store.finishAftermath(id, this.#clock.now());
+    await store.finishAftermath(id, record?.nonce ?? null, this.#clock.now());
   }
 }

@@ -125,9 +125,9 @@ export class DeadLetters {
     if (!letter) throw notFound(requestId);
     const submission = await this.#submissionOf(letter, version);
     const as = submission.options.request_id as string;
-    if (!(await guard.run(() => letters.noteRedrive(requestId, as)))) throw notFound(requestId);
+    if (!(await guard.run(() => letters.noteRedrive(letter, as)))) throw notFound(requestId);
     await submit(submission);
-    await guard.run(() => letters.drop([requestId]));
+    await guard.run(() => letters.redriven(letter));
     return { redriven_as: as };
   }
 

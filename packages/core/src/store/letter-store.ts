@@ -83,11 +83,22 @@ export class LetterStore {
   }
 
   /** Notes which request runs it again, before that is submitted. False: the letter is gone. */
-  async noteRedrive(requestId: string, as: string): Promise<boolean> {
-    const key = this.#keys.letter(requestId);
-    if ((await this.#redis.exists(key)) === 0) return false;
-    await this.#redis.hset(key, 'again', as);
-    return true;
+  noteRedrive(letter: Pick<StoredLetter, 'requestId' | 'nonce'>, as: string): Promise<boolean> {
+    return this.#redrive(letter, as);
+  }
+
+  /** That request is accepted: takes this letter away, and none that its id has got meanwhile. */
+  redriven(letter: Pick<StoredLetter, 'requestId' | 'nonce'>): Promise<boolean> {
+    return this.#redrive(letter, '');
+  }
+
+  async #redrive(
+    { requestId, nonce }: Pick<StoredLetter, 'requestId' | 'nonce'>,
+    as: string,
+  ): Promise<boolean> {
+    const keys = [this.#keys.dead(this.#keys.shardOf(requestId))];
+    const args = [this.#keys.tagOf(requestId), requestId, nonce, as];
+    return (await callScript(this.#redis, 'redriveLetter', keys, args)) === 1;
   }
 
   /** Takes letters away with their inputs. Returns how many there were. */

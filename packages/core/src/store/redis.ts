@@ -194,6 +194,7 @@ const SCRIPTS = {
   expireRequest: ['usage.lua', 'ending.lua', 'letters.lua', 'expire-request-2.lua'],
   listDue: ['usage.lua', 'ending.lua', 'list-due-1.lua'],
   dropLetters: ['letters.lua', 'drop-letters-1.lua'],
+  redriveLetter: ['letters.lua', 'redrive-letter-1.lua'],
   trimLetters: ['letters.lua', 'trim-letters-1.lua'],
   countRescue: ['count-rescue-1.lua'],
   rerouteRequest: ['usage.lua', 'reroute-request-2.lua'],

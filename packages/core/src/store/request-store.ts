@@ -463,10 +463,15 @@ export class RequestStore {
     return reply as string[];
   }
 
-  /** Everything about the end of a request is done. */
-  async finishAftermath(requestId: string, now: number): Promise<void> {
+  /** Everything about the end of a request is done. @param nonce null: its record was gone */
+  async finishAftermath(requestId: string, nonce: string | null, now: number): Promise<void> {
     const keys = [this.keys.record(requestId), this.keys.after(this.keys.shardOf(requestId))];
-    await callScript(this.#redis, 'finishAftermath', keys, [requestId, now, this.keys.tagOf(requestId)]);
+    await callScript(this.#redis, 'finishAftermath', keys, [
+      requestId,
+      now,
+      this.keys.tagOf(requestId),
+      nonce ?? '',
+    ]);
   }
 
   /** Counts how often the sweeper has put a lost job back, those within `asOneMs` as one; 0: the record is gone. */

@@ -54,7 +54,7 @@ describe('a bad call', () => {
     ],
     ['an unknown filter', 'GET', '/v1/requests?stauts=queued', {}, 422, 'invalid_request', 'query.stauts'],
     ['a status that is none', 'GET', '/v1/requests?status=done', {}, 422, 'invalid_request', 'query.status'],
-    ['a cursor that is none', 'GET', '/v1/requests?cursor=AAAA', {}, 422, 'invalid_request', undefined],
+    ['a cursor that is none', 'GET', '/v1/requests?cursor=AAAA', {}, 422, 'invalid_request', 'query.cursor'],
     [
       'a form of answer that is not given',
       'POST',

@@ -85,3 +85,30 @@ it('keeps the record for it beyond a short retention, and no longer than that', 
   await aftermath().turn();
   expect(await rig.redis.pttl(store.keys.record('short'))).toBeLessThanOrEqual(1_000);
 });
+
+it('of a request that came while the end of an earlier one of that id was told is not taken for done', async () => {
+  await accepted('reused');
+  await answer(store, 'reused', ['ok']);
+  now = Date.now() + 1;
+  const { redis } = rig;
+  const clock = { now: () => now, after: () => () => {} };
+  const handle = async ({ nonce }: StoredRecord): Promise<void> => {
+    seen.push(nonce);
+    if (seen.length > 1) return;
+    await store.withdraw('reused', nonce);
+    await accepted('reused');
+    await answer(store, 'reused', ['ok']);
+  };
+  const pump = new Aftermath({
+    redis,
+    subscriber: redis,
+    store,
+    clock,
+    handlers: [{ handle }],
+    onError: () => {},
+  });
+  await pump.turn();
+  now += 60_000;
+  await pump.turn();
+  expect(new Set(seen).size).toBe(2);
+});

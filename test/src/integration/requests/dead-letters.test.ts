@@ -205,3 +205,18 @@ it('a letter stays as it is when its id is used again and that ends otherwise', 
   expect(await letters.read('reused')).toEqual(before);
   expect(await letters.inputs(before)).not.toContain(null);
 });
+
+it('a redrive takes away the letter that it has run, not one that the id has got meanwhile', async () => {
+  await answer(await accept('again', [1]), ['runner_crashed']);
+  const first = await letters.read('again');
+  await rig.redis.unlink(store.keys.record('again'));
+  await answer(await accept('again', [2]), ['run_timeout']);
+  const letter = first as NonNullable<typeof first>;
+  expect(await letters.noteRedrive(letter, 'redrive_x')).toBe(false);
+  expect(await letters.redriven(letter)).toBe(false);
+  const second = (await letters.read('again')) as NonNullable<typeof first>;
+  expect(second).toMatchObject({ redrivenAs: null, errors: [{ error: { code: 'run_timeout' } }] });
+  expect(await letters.noteRedrive(second, 'redrive_y')).toBe(true);
+  expect(await letters.redriven(second)).toBe(true);
+  expect(await listed()).toEqual([]);
+});
