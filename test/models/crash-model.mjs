@@ -3,7 +3,7 @@
 // that portably. `await makeCrashModel(dir)`, or `node test/models/crash-model.mjs DIR`.
 
 import { pathToFileURL } from 'node:url';
-import { layHarnessedIdentity } from './harnessed-identity.mjs';
+import { beforeEachRun, layHarnessedIdentity } from './harnessed-identity.mjs';
 
 const CONFIG = `description: Kills its process on a marked input, as a native crash would.
 harness: ./harness.mjs
@@ -12,32 +12,20 @@ max_queue_delay_ms: 20
 warmup: []
 `;
 
-const HARNESS = `// The onnx kind, but for one input.
-const MARK = 777;
-
-export async function definition({ kind }) {
-  const onnx = await kind('onnx');
-  return {
-    ...onnx,
-    create() {
-      const harness = onnx.create();
-      const run = harness.run.bind(harness);
-      harness.run = async (batch, context) => {
-        if (isMarked(batch)) process.kill(process.pid, 'SIGKILL');
-        return run(batch, context);
-      };
-      return harness;
-    },
-  };
-}
-
+const HARNESS = beforeEachRun({
+  but: 'one input',
+  head: `const MARK = 777;
+`,
+  before: ["if (isMarked(batch)) process.kill(process.pid, 'SIGKILL');"],
+  tail: `
 function isMarked({ rows, inputs: [x] }) {
   const view = new DataView(x.bytes.buffer, x.bytes.byteOffset, x.bytes.byteLength);
   const rowBytes = x.bytes.byteLength / rows;
   for (let row = 0; row < rows; row++) if (view.getFloat32(row * rowBytes, true) === MARK) return true;
   return false;
 }
-`;
+`,
+});
 
 /** Lays <dir>/crash-on-mark. */
 export function makeCrashModel(dir) {

@@ -3,7 +3,7 @@
 // `await makeFlakyModel(dir)`, or `node test/models/flaky-model.mjs DIR`.
 
 import { pathToFileURL } from 'node:url';
-import { layHarnessedIdentity } from './harnessed-identity.mjs';
+import { beforeEachRun, layHarnessedIdentity } from './harnessed-identity.mjs';
 
 const CONFIG = `description: Fails as often as x[i, 1] says where x[i, 0] is 13.
 harness: ./harness.mjs
@@ -13,27 +13,16 @@ retries:
   model: { attempts: 3, first_ms: 10, max_ms: 20 }
 `;
 
-const HARNESS = `// The onnx kind, but for rows that fail for a while.
-const failures = new Map();
-
-export async function definition({ kind }) {
-  const onnx = await kind('onnx');
-  return {
-    ...onnx,
-    create() {
-      const harness = onnx.create();
-      const run = harness.run.bind(harness);
-      harness.run = async (batch, context) => {
-        // Counted where the row runs alone: a batch that fails is halved first.
-        if (batch.rows === 1) count(batch);
-        if (marked(batch).some((key) => left(key) > 0)) throw new Error('a flaky row');
-        return run(batch, context);
-      };
-      return harness;
-    },
-  };
-}
-
+const HARNESS = beforeEachRun({
+  but: 'rows that fail for a while',
+  head: `const failures = new Map();
+`,
+  before: [
+    '// Counted where the row runs alone: a batch that fails is halved first.',
+    'if (batch.rows === 1) count(batch);',
+    "if (marked(batch).some((key) => left(key) > 0)) throw new Error('a flaky row');",
+  ],
+  tail: `
 function marked({ rows, inputs: [x] }) {
   const view = new DataView(x.bytes.buffer, x.bytes.byteOffset, x.bytes.byteLength);
   const rowBytes = x.bytes.byteLength / rows;
@@ -51,7 +40,8 @@ function count(batch) {
 function left(key) {
   return Number(key.split(' ')[0]) + 1 - (failures.get(key) ?? 0);
 }
-`;
+`,
+});
 
 /** Lays <dir>/flaky. */
 export function makeFlakyModel(dir) {

@@ -3,7 +3,7 @@
 // or slow the machine is. `await makeGateModel(dir)`, or `node test/models/gate-model.mjs DIR`.
 
 import { pathToFileURL } from 'node:url';
-import { layHarnessedIdentity } from './harnessed-identity.mjs';
+import { beforeEachRun, layHarnessedIdentity } from './harnessed-identity.mjs';
 
 const CONFIG = `description: Gives back x once the file gated/closed is not there.
 harness: ./harness.mjs
@@ -13,28 +13,15 @@ timeout_ms: 600000
 warmup: []
 `;
 
-const HARNESS = `// The onnx kind, but for the gate.
-import { existsSync } from 'node:fs';
+const HARNESS = beforeEachRun({
+  but: 'the gate',
+  head: `import { existsSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 const CLOSED = new URL('./closed', import.meta.url);
-
-export async function definition({ kind }) {
-  const onnx = await kind('onnx');
-  return {
-    ...onnx,
-    create() {
-      const harness = onnx.create();
-      const run = harness.run.bind(harness);
-      harness.run = async (batch, context) => {
-        while (existsSync(CLOSED)) await sleep(5);
-        return run(batch, context);
-      };
-      return harness;
-    },
-  };
-}
-`;
+`,
+  before: ['while (existsSync(CLOSED)) await sleep(5);'],
+});
 
 /** Lays <dir>/gated. */
 export function makeGateModel(dir) {

@@ -4,7 +4,7 @@
 // makeHeldModel(dir)`, or `node test/models/held-model.mjs DIR`.
 
 import { pathToFileURL } from 'node:url';
-import { layHarnessedIdentity } from './harnessed-identity.mjs';
+import { beforeEachRun, layHarnessedIdentity } from './harnessed-identity.mjs';
 
 const CONFIG = `description: Gives back x after a while, and once nobody holds its worker.
 harness: ./harness.mjs
@@ -14,30 +14,16 @@ timeout_ms: 600000
 warmup: []
 `;
 
-const HARNESS = `// The onnx kind, but for the wait.
-import { existsSync } from 'node:fs';
+const HARNESS = beforeEachRun({
+  but: 'the wait',
+  head: `import { existsSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 // The parent of a runner is its worker.
 const HOLD = new URL('./hold-' + process.ppid, import.meta.url);
-
-export async function definition({ kind }) {
-  const onnx = await kind('onnx');
-  return {
-    ...onnx,
-    create() {
-      const harness = onnx.create();
-      const run = harness.run.bind(harness);
-      harness.run = async (batch, context) => {
-        await sleep(50);
-        while (existsSync(HOLD)) await sleep(5);
-        return run(batch, context);
-      };
-      return harness;
-    },
-  };
-}
-`;
+`,
+  before: ['await sleep(50);', 'while (existsSync(HOLD)) await sleep(5);'],
+});
 
 /** Lays <dir>/held. */
 export function makeHeldModel(dir) {

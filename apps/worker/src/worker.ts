@@ -20,7 +20,6 @@ import type { Logger } from '@remuda/core/observability/logger';
 import { createMetrics, type Metrics } from '@remuda/core/observability/metrics';
 import { sparseErrors } from '@remuda/core/observability/sparse-log';
 import { JobQueues, type JobTicket } from '@remuda/core/queue/job-queue';
-import { queueName } from '@remuda/core/queue/partitions';
 import { acceptedAnew } from '@remuda/core/requests/accepted-anew';
 import { afterEnd } from '@remuda/core/requests/after-end';
 import { Aftermath } from '@remuda/core/requests/aftermath';
@@ -345,14 +344,10 @@ export class Worker implements Service {
   }
 
   #newCoalescing(): Coalescing {
-    const { keys } = this.#store;
     return new Coalescing({
       ...this.#repairDeps(),
-      cache: new CacheStore(this.#redis, keys),
-      ring: (partition) => {
-        const sent = this.#redis.publish(keys.doorbell(), queueName(partition));
-        sent.catch((error: Error) => this.#redisError(error));
-      },
+      cache: new CacheStore(this.#redis, this.#store.keys),
+      ring: (partition) => this.#models?.ring(partition),
     });
   }
 

@@ -12,14 +12,13 @@ import {
   type ErrorClass,
   type RedriveAnswer,
 } from '@remuda/schemas';
-import type { CursorSealer } from '../access/cursor-sealer.js';
 import { RemudaError, toItemError } from '../errors.js';
 import type { ModelResolver } from '../models/model-resolver.js';
 import { DEFAULT_LETTER_LIMITS, type Keys } from '../store/keys.js';
 import type { LetterStore, StoredLetter } from '../store/letter-store.js';
-import { badCursor } from './list-requests.js';
+import type { Place } from '../store/newest-first.js';
+import { type CursorDeps, giveCursor, takeCursor } from './page-cursor.js';
 import { presentLetter } from './present-letter.js';
-import type { StoreGuard } from './store-guard.js';
 import type { Submission } from './submission.js';
 import { type GivenItem, validateItems } from './validate-inputs.js';
 
@@ -32,12 +31,9 @@ export interface LetterFilter {
   tenant: string | null;
 }
 
-export interface DeadLetterDeps {
+export interface DeadLetterDeps extends CursorDeps {
   letters: LetterStore;
-  /** For cursors of who does not see all: they may name a letter of somebody else. */
-  sealer: Pick<CursorSealer, 'seal' | 'open'>;
   keys: Keys;
-  guard: StoreGuard;
   resolver: Pick<ModelResolver, 'resolve'>;
   submit(submission: Submission): Promise<unknown>;
 }
@@ -46,9 +42,10 @@ export interface DeadLetterDeps {
 const SCAN_BOUND = 1_000;
 const SCAN_STEP = 100;
 
-interface Place {
-  at: number;
-  id: string;
+/** What was found, and how far it was looked; null: to the end. */
+interface Scanned {
+  found: DeadLetter[];
+  place: Place | null;
 }
 
 export class DeadLetters {
@@ -59,25 +56,19 @@ export class DeadLetters {
   }
 
   async list(filter: LetterFilter): Promise<DeadLetterPage> {
-    const { sealer, letters, guard } = this.#deps;
-    const { tenant, cursor: sealed } = filter;
-    if (tenant === null) {
-      const page = await this.#scan(filter);
-      // How many others have is nobody's business who does not see them.
-      return { ...page, total: (await guard.run(() => letters.totals())).letters };
-    }
-    const cursor = sealed === undefined ? undefined : await guard.run(() => sealer.open(sealed, tenant));
-    if (cursor === null) throw badCursor();
-    const { dead_letters, next_cursor: next } = await this.#scan({ ...filter, cursor });
-    const next_cursor = next && (await guard.run(() => sealer.seal(next, tenant)));
-    return { dead_letters, next_cursor, total: null };
+    const { letters, guard } = this.#deps;
+    const { tenant, cursor } = filter;
+    const start = await takeCursor(cursor, tenant, this.#deps);
+    const { found, place } = await this.#scan(filter, start ?? null);
+    // How many others have is nobody's business who does not see them.
+    const total = tenant === null ? (await guard.run(() => letters.totals())).letters : null;
+    return { dead_letters: found, next_cursor: await giveCursor(place, tenant, this.#deps), total };
   }
 
-  /** Cursors in and out are plain. */
-  async #scan({ cursor, limit, ...filter }: LetterFilter): Promise<Omit<DeadLetterPage, 'total'>> {
+  async #scan({ limit, ...filter }: LetterFilter, start: Place | null): Promise<Scanned> {
     const { letters, guard } = this.#deps;
     const found: DeadLetter[] = [];
-    let place = cursor === undefined ? null : placeOf(cursor);
+    let place = start;
     let more = true;
     for (let seen = 0; seen < SCAN_BOUND && found.length < limit && more; seen += SCAN_STEP) {
       const page = await guard.run(() => letters.list(place, SCAN_STEP));
@@ -92,8 +83,7 @@ export class DeadLetters {
         if (letter && fits(letter, filter)) found.push(letter);
       }
     }
-    const next = more && place ? Buffer.from(`${place.at}:${place.id}`).toString('base64url') : null;
-    return { dead_letters: found, next_cursor: next };
+    return { found, place: more ? place : null };
   }
 
   async #present(requestId: string): Promise<DeadLetter | null> {
@@ -221,12 +211,12 @@ export class DeadLetters {
       }
       return found;
     }
-    let cursor: string | undefined;
+    let place: Place | null = null;
     do {
-      const page = await this.#scan({ ...wanted, limit: limit - found.length, cursor });
-      found.push(...page.dead_letters.map(({ request_id }) => request_id));
-      cursor = page.next_cursor ?? undefined;
-    } while (cursor !== undefined && found.length < limit);
+      const page: Scanned = await this.#scan({ ...wanted, limit: limit - found.length }, place);
+      found.push(...page.found.map(({ request_id }) => request_id));
+      place = page.place;
+    } while (place !== null && found.length < limit);
     return found.reverse();
   }
 }
@@ -263,12 +253,4 @@ function notFound(requestId: string): RemudaError {
     'dead_letter_not_found',
     `no dead letter "${requestId}" is kept: there was none, it was redriven or discarded, or its time has passed`,
   );
-}
-
-function placeOf(cursor: string): Place {
-  const match = /^(\d{1,15}):([A-Za-z0-9_-]{1,128})$/.exec(
-    Buffer.from(cursor, 'base64url').toString('latin1'),
-  );
-  if (!match) throw badCursor();
-  return { at: Number(match[1]), id: match[2] as string };
 }

@@ -3,14 +3,14 @@
  * right while requests come and go. One call looks at a bounded number of ids: a filter that matches little gives a
  * short page with a cursor, not a slow answer.
  */
-import { InvalidInputError, type RequestRecord } from '@remuda/schemas';
+import type { RequestRecord } from '@remuda/schemas';
 import type { Sight } from '../access/caller.js';
-import type { CursorSealer } from '../access/cursor-sealer.js';
 import { RemudaError } from '../errors.js';
+import type { Place } from '../store/newest-first.js';
 import type { RequestStore } from '../store/request-store.js';
 import type { StoredRecord } from '../store/stored-record.js';
+import { type CursorDeps, giveCursor, takeCursor } from './page-cursor.js';
 import { presentRequest } from './present-request.js';
-import type { StoreGuard } from './store-guard.js';
 import type { RequestFilter } from './submission.js';
 
 /** Most ids that one call looks at. */
@@ -18,18 +18,15 @@ const SCAN_BOUND = 2_000;
 /** Ids read at once where a filter may drop some. */
 const SCAN_STEP = 200;
 
-/** The place of an entry in the list of all requests. */
-interface Place {
-  at: number;
-  id: string;
+export interface ListDeps extends CursorDeps {
+  store: Pick<RequestStore, 'list' | 'read'>;
+  now(): number;
 }
 
-export interface ListDeps {
-  store: Pick<RequestStore, 'list' | 'read'>;
-  guard: StoreGuard;
-  now(): number;
-  /** For cursors of who does not see all: they may name a request of somebody else. */
-  sealer: Pick<CursorSealer, 'seal' | 'open'>;
+/** What was found, and how far it was looked; null: to the end. */
+interface Scanned {
+  found: readonly StoredRecord[];
+  place: Place | null;
 }
 
 export interface RequestListing {
@@ -43,14 +40,15 @@ export async function listRequests(
   deps: ListDeps,
   sight: Sight = null,
 ): Promise<RequestListing> {
-  if (sight === null) return scan(filter, deps);
-  if (filter.tenant !== undefined && filter.tenant !== sight) throw otherTenant(filter.tenant);
-  const { sealer, guard } = deps;
-  const { cursor: sealed } = filter;
-  const cursor = sealed === undefined ? undefined : await guard.run(() => sealer.open(sealed, sight));
-  if (cursor === null) throw badCursor();
-  const { requests, next_cursor: next } = await scan({ ...filter, cursor, tenant: sight }, deps);
-  return { requests, next_cursor: next && (await guard.run(() => sealer.seal(next, sight))) };
+  if (sight !== null && filter.tenant !== undefined && filter.tenant !== sight)
+    throw otherTenant(filter.tenant);
+  const start = (await takeCursor(filter.cursor, sight, deps)) ?? startOf(filter);
+  const { found, place } = await scan({ ...filter, ...(sight !== null && { tenant: sight }) }, start, deps);
+  const at = deps.now();
+  return {
+    requests: found.map((record) => presentRequest(record, at)),
+    next_cursor: await giveCursor(place, sight, deps),
+  };
 }
 
 function otherTenant(tenant: string): RemudaError {
@@ -61,22 +59,22 @@ function otherTenant(tenant: string): RemudaError {
   );
 }
 
-async function scan(filter: RequestFilter, deps: ListDeps): Promise<RequestListing> {
+async function scan(filter: RequestFilter, start: Place | null, deps: ListDeps): Promise<Scanned> {
   const found: StoredRecord[] = [];
   const narrow = filter.tenant ?? filter.model ?? filter.status ?? filter.tag;
   const step = narrow === undefined ? Math.min(filter.limit + 1, SCAN_STEP) : SCAN_STEP;
-  let place = startOf(filter);
+  let place = start;
   for (let scanned = 0; scanned < SCAN_BOUND; scanned += step) {
     const page = await deps.guard.run(() => readPage(deps.store, place, step));
     for (const { at, id, record } of page) {
-      if (filter.since !== undefined && at < filter.since) return listing(found, null, deps);
-      if (found.length === filter.limit) return listing(found, place, deps);
+      if (filter.since !== undefined && at < filter.since) return { found, place: null };
+      if (found.length === filter.limit) return { found, place };
       place = { at, id };
       if (record && matches(record, filter)) found.push(record);
     }
-    if (page.length < step) return listing(found, null, deps);
+    if (page.length < step) return { found, place: null };
   }
-  return listing(found, place, deps);
+  return { found, place };
 }
 
 async function readPage(
@@ -100,29 +98,7 @@ function matches(
   return tag === undefined || document.metadata.tags?.[tag.key] === tag.value;
 }
 
-function listing(found: readonly StoredRecord[], place: Place | null, { now }: ListDeps): RequestListing {
-  const at = now();
-  return {
-    requests: found.map((record) => presentRequest(record, at)),
-    next_cursor: place && Buffer.from(`${place.at}:${place.id}`).toString('base64url'),
-  };
-}
-
 /** Strictly before this place the list begins. No id is empty, so `until` itself is included. */
-function startOf({ cursor, until }: RequestFilter): Place | null {
-  if (cursor !== undefined) return placeOf(cursor);
+function startOf({ until }: RequestFilter): Place | null {
   return until === undefined ? null : { at: until + 1, id: '' };
-}
-
-function placeOf(cursor: string): Place {
-  const match = /^(\d{1,15}):([A-Za-z0-9_-]{1,128})$/.exec(
-    Buffer.from(cursor, 'base64url').toString('latin1'),
-  );
-  if (!match) throw badCursor();
-  return { at: Number(match[1]), id: match[2] as string };
-}
-
-export function badCursor(): InvalidInputError {
-  const finding = { path: 'query.cursor', expected: 'one that this server gave', received: 'another' };
-  return new InvalidInputError([finding], 'invalid_request');
 }

@@ -120,9 +120,8 @@ export function createRequestUseCases(deps: RequestUseCaseDeps): RequestUseCaseS
   const describe = { catalogue, fleet, deployments, resolver, queues, guard };
   const { life, metrics, clock = systemClock } = deps;
   const now = (): number => clock.now();
-  const { reading } = parts;
+  const { reading, sealer } = parts;
   const read = (requestId: string, sight?: Sight) => getRequest(requestId, reading, sight);
-  const sealer = new CursorSealer({ redis: deps.redis, keys: deps.keys });
   const services = lifeOf(parts, deps);
   const measured = async (model: string): Promise<ModelReports> => {
     const deployment = deployments.of(model);
@@ -272,8 +271,9 @@ function partsOf(deps: RequestUseCaseDeps) {
   const handlers = afterEnd({ store, outbox: webhooks.outbox, coalescing });
   const aftermath = new Aftermath({ redis, subscriber, store, handlers, onError, clock });
   const letters = new LetterStore(redis, keys);
+  const sealer = new CursorSealer({ redis, keys });
   const deadLetters = new DeadLetters({
-    ...{ letters, keys, guard, resolver, sealer: new CursorSealer({ redis, keys }) },
+    ...{ letters, keys, guard, resolver, sealer },
     submit: (submission) => submitter.submit(submission),
   });
   const models = { catalogue, deployments, resolver };
@@ -297,6 +297,7 @@ function partsOf(deps: RequestUseCaseDeps) {
     webhooks,
     endpointView,
     letters,
+    sealer,
     deadLetters,
   };
 }

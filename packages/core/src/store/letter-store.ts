@@ -4,6 +4,7 @@
  */
 import type { ItemError, Route } from '@remuda/schemas';
 import type { Keys } from './keys.js';
+import { newestFirst, type Place } from './newest-first.js';
 import { callScript, type Redis } from './redis.js';
 import type { RequestDocument } from './stored-record.js';
 
@@ -33,38 +34,9 @@ export class LetterStore {
   }
 
   /** Ids of letters, newest first, strictly before the place. */
-  async list(
-    before: { at: number; id: string } | null,
-    count: number,
-  ): Promise<{ at: number; id: string }[]> {
-    const pages = await Promise.all(
-      this.#keys.allShards().map((shard) => this.#listShard(shard, before, count)),
-    );
-    return pages
-      .flat()
-      .sort((a, b) => b.at - a.at || (a.id < b.id ? 1 : -1))
-      .slice(0, count);
-  }
-
-  /** Letters are few (see LetterLimits): those of the cursor's millisecond are skipped by name. */
-  async #listShard(
-    shard: number,
-    before: { at: number; id: string } | null,
-    count: number,
-  ): Promise<{ at: number; id: string }[]> {
-    const found: { at: number; id: string }[] = [];
-    const max = before === null ? '+inf' : String(before.at);
-    for (let offset = 0; found.length < count; offset += count) {
-      const page = await this.#redis.zrevrangebyscore(
-        ...([this.#keys.dead(shard), max, '-inf', 'WITHSCORES', 'LIMIT', offset, count] as const),
-      );
-      for (let i = 0; i + 1 < page.length; i += 2) {
-        const entry = { id: page[i] as string, at: Number(page[i + 1]) };
-        if (before === null || entry.at < before.at || entry.id < before.id) found.push(entry);
-      }
-      if (page.length < 2 * count) break;
-    }
-    return found.slice(0, count);
+  list(before: Place | null, count: number): Promise<Place[]> {
+    const sets = this.#keys.allShards().map((shard) => this.#keys.dead(shard));
+    return newestFirst(this.#redis, sets, before, count);
   }
 
   async read(requestId: string): Promise<StoredLetter | null> {

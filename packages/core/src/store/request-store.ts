@@ -12,6 +12,7 @@ import { isShadowId } from '../models/shadow-id.js';
 import { isDeadLetter } from '../retries/error-classes.js';
 import { claimAndFetch, ordinarySource, type PayloadSource } from './claim-units.js';
 import type { Keys } from './keys.js';
+import { newestFirst, type Place, placesOf } from './newest-first.js';
 import type { Claim, UnitWrite, WriteVerdict } from './outcome.js';
 import { callScript, type Redis } from './redis.js';
 import { RECORD_FIELDS, type RequestDocument, readStoredRecord, type StoredRecord } from './stored-record.js';
@@ -355,49 +356,14 @@ export class RequestStore {
    * Ids in the order of acceptance, newest first, strictly older than the cursor.
    * @param before score and id of the last one seen
    */
-  async list(
-    before: { at: number; id: string } | null,
-    count: number,
-  ): Promise<{ at: number; id: string }[]> {
-    const pages = await Promise.all(
-      this.keys.allShards().map((shard) => this.#listShard(shard, before, count)),
-    );
-    const newestFirst = pages.flat().sort((a, b) => b.at - a.at || (a.id < b.id ? 1 : -1));
-    return newestFirst.slice(0, count);
-  }
-
-  async #listShard(
-    shard: number,
-    before: { at: number; id: string } | null,
-    count: number,
-  ): Promise<{ at: number; id: string }[]> {
-    const found: { at: number; id: string }[] = [];
-    let offset = 0;
-    // Ids of the same millisecond as the cursor are skipped by name, since a score alone does not order them.
-    while (found.length < count) {
-      const max = before === null ? '+inf' : String(before.at);
-      const page = await this.#redis.zrevrangebyscore(
-        this.keys.all(shard),
-        max,
-        '-inf',
-        'WITHSCORES',
-        'LIMIT',
-        offset,
-        count,
-      );
-      const entries = pairs(page);
-      offset += entries.length;
-      for (const entry of entries) {
-        if (before === null || entry.at < before.at || entry.id < before.id) found.push(entry);
-      }
-      if (entries.length < count) break;
-    }
-    return found.slice(0, count);
+  list(before: Place | null, count: number): Promise<Place[]> {
+    const sets = this.keys.allShards().map((shard) => this.keys.all(shard));
+    return newestFirst(this.#redis, sets, before, count);
   }
 
   /** Ids of requests that have not ended, oldest first, accepted at `from` or later (Unix milliseconds). */
-  async listOpen(shard: number, from: number, count: number): Promise<{ at: number; id: string }[]> {
-    return pairs(
+  async listOpen(shard: number, from: number, count: number): Promise<Place[]> {
+    return placesOf(
       await this.#redis.zrangebyscore(this.keys.open(shard), from, '+inf', 'WITHSCORES', 'LIMIT', 0, count),
     );
   }
@@ -444,7 +410,7 @@ export class RequestStore {
   /** One step of a walk over the list of all requests: drops ids whose record has expired. Returns the next cursor. */
   async trimList(shard: number, cursor: string, count: number): Promise<{ cursor: string; removed: number }> {
     const [next, page] = await this.#redis.zscan(this.keys.all(shard), cursor, 'COUNT', count);
-    const ids = pairs(page).map((entry) => entry.id);
+    const ids = placesOf(page).map((entry) => entry.id);
     if (ids.length === 0) return { cursor: next, removed: 0 };
     const present = await Promise.all(ids.map((id) => this.#redis.exists(this.keys.record(id))));
     const gone = ids.filter((_, i) => present[i] === 0);
@@ -504,10 +470,4 @@ export class RequestStore {
 function kindOf({ unit, kind, error }: UnitWrite): string {
   const kept = kind === 'error' && error && isDeadLetter(error.code) && !isShadowId(unit.requestId);
   return kept ? `dead:${JSON.stringify(error)}` : kind;
-}
-
-function pairs(flat: readonly string[]): { at: number; id: string }[] {
-  const out: { at: number; id: string }[] = [];
-  for (let i = 0; i + 1 < flat.length; i += 2) out.push({ id: flat[i] as string, at: Number(flat[i + 1]) });
-  return out;
 }
