@@ -20,6 +20,9 @@ export function reservedRequestId(seed: string, index: number): string {
 /** Tells one acceptance of a request id from another (see store/request-store.ts). */
 export const newNonce = (): string => eight();
 export const newBatchId = (): string => `bat_${eight()}${eight()}`;
+/** Of a bulk job; that of a batch of rows is newBatchId. */
+export const newBulkJobId = (): string => `batch_${twenty()}`;
+export const newBulkFileId = (): string => `file-${twenty()}`;
 export const newEndpointId = (): string => `whe_${eight()}${eight()}`;
 export const newKeyId = (): string => twelve();
 /** Of an API key: 43 letters and digits, 256 random bits. */

@@ -85,6 +85,26 @@ export const ERROR_CATALOGUE = {
     retryable: false,
     sentence: 'No webhook endpoint, event or delivery of that id is known.',
   },
+  batch_not_found: {
+    status: 404,
+    retryable: false,
+    sentence: 'No bulk job of that id is known: it never was, or its time has passed.',
+  },
+  file_not_found: {
+    status: 404,
+    retryable: false,
+    sentence: 'No file of that id or path is there: it never was, it was deleted, or its time has passed.',
+  },
+  batch_state: {
+    status: 409,
+    retryable: false,
+    sentence: 'The bulk job is not in a state in which that can be done.',
+  },
+  output_exists: {
+    status: 409,
+    retryable: false,
+    sentence: 'There is a file where the output should go, and overwriting it was not asked for.',
+  },
   key_not_found: { status: 404, retryable: false, sentence: 'There is no API key of that id.' },
   tenant_not_found: { status: 404, retryable: false, sentence: 'There is no tenant of that name.' },
   // Who calls, and what they may
@@ -188,6 +208,37 @@ export const ERROR_CATALOGUE = {
     status: 500,
     retryable: true,
     sentence: 'Every worker that took the request was lost before it could finish it.',
+  },
+  // How a row or a bulk job can fail beside that
+  invalid_row: {
+    status: 422,
+    retryable: false,
+    sentence: 'The row cannot be read, or does not fit the input of the model.',
+  },
+  invalid_file: {
+    status: 422,
+    retryable: false,
+    sentence: 'The file is damaged, cut off, or not what its name says.',
+  },
+  duplicate_custom_id: {
+    status: 422,
+    retryable: false,
+    sentence: 'Two rows have the same custom_id.',
+  },
+  too_many_errors: {
+    status: 422,
+    retryable: false,
+    sentence: 'More rows have failed than max_errors allows.',
+  },
+  source_unreadable: {
+    status: 422,
+    retryable: true,
+    sentence: 'The worker cannot read the source of the chunk; it is sent to it in another way.',
+  },
+  disk_full: {
+    status: 507,
+    retryable: true,
+    sentence: 'There is no room left where the output is written.',
   },
   // Fetching a model from its source
   source_unavailable: {

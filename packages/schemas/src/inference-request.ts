@@ -37,9 +37,11 @@ export const ModelName = z
   .regex(/^[a-z0-9][a-z0-9._-]{0,99}$/, { error: 'lower-case letters, digits, ".", "_", "-"; at most 100' })
   .describe('Name of a model: its folder in the repository.');
 
+const LANE = 'Kind of traffic; interactive goes before bulk, which keeps a share of the rows.';
+export const AskedLane = z.enum(['interactive', 'bulk']).describe(LANE);
 export const Lane = z
-  .enum(['interactive', 'bulk'])
-  .describe('Kind of traffic; interactive goes before bulk, which keeps a share of the rows.');
+  .enum(['interactive', 'bulk', 'chunks'])
+  .describe(`${LANE} chunks: the pieces of bulk jobs.`);
 export type Lane = z.infer<typeof Lane>;
 
 export const TERMINAL_STATUSES = ['succeeded', 'partial', 'failed', 'cancelled', 'expired'] as const;
@@ -171,7 +173,7 @@ export type InferenceRequest = z.infer<typeof InferenceRequest>;
 /** Body of POST /v1/requests:batch. Each request is accepted or refused on its own, so each is checked alone. */
 export const BatchSubmission = z
   .strictObject({
-    lane: Lane.default('interactive'),
+    lane: AskedLane.default('interactive'),
     requests: z
       .array(z.unknown())
       .min(1)

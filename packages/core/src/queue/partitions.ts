@@ -10,7 +10,7 @@ export interface Partition {
   lane: Lane;
 }
 
-export const LANES: readonly Lane[] = ['interactive', 'bulk'];
+export const LANES: readonly Lane[] = ['interactive', 'bulk', 'chunks'];
 
 /** "{text-direction/cpu/interactive}": "/" cannot stand in a model's name, ":" not in a queue's. */
 export function queueName({ model, deviceClass, lane }: Partition): string {
@@ -19,7 +19,7 @@ export function queueName({ model, deviceClass, lane }: Partition): string {
 
 /** The partition a queue name stands for, or null when it is none of ours. */
 export function partitionOf(name: string): Partition | null {
-  const match = /^\{([^/{}]+)\/([a-z]+)\/(interactive|bulk)\}$/.exec(name);
+  const match = /^\{([^/{}]+)\/([a-z]+)\/(interactive|bulk|chunks)\}$/.exec(name);
   if (!match || !(DEVICE_CLASSES as readonly string[]).includes(match[2] as string)) return null;
   return { model: match[1] as string, deviceClass: match[2] as DeviceClass, lane: match[3] as Lane };
 }

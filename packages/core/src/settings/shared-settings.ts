@@ -72,6 +72,24 @@ export const SharedSettings = z.object({
     .string()
     .default('.remuda/models')
     .describe('Folder to which workers fetch models from http(s) and S3. Put it on a disk with room.'),
+  REMUDA_FILES: z
+    .string()
+    .default('.remuda/files')
+    .describe(
+      'Folder for files of bulk jobs. Every API and every worker that coordinates bulk jobs must see the same one.',
+    ),
+  REMUDA_BULK_PATHS: z
+    .string()
+    .default('')
+    .transform((text) =>
+      text
+        .split(',')
+        .map((part) => part.trim())
+        .filter(Boolean),
+    )
+    .describe(
+      'Folders whose files bulk jobs may read and write by path, separated by commas; default none but REMUDA_FILES.',
+    ),
   REMUDA_WEBHOOK_ALLOW: z
     .string()
     .transform((text, context) => {

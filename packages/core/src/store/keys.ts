@@ -303,6 +303,31 @@ export class Keys {
     return `${this.space.prefix}:webhooks:secret:${tenant}`;
   }
 
+  /** Hash: a bulk job: what was asked for, where it stands, what is wanted of it. */
+  bulkJob(id: string): string {
+    return `${this.space.prefix}:{bulk}:job:${id}`;
+  }
+
+  /** Sorted set: ids of the bulk jobs of a tenant (null: of all), by time of creation. */
+  bulkJobs(tenant: string | null): string {
+    return `${this.space.prefix}:{bulk}:jobs${tenant === null ? '' : `:of:${tenant}`}`;
+  }
+
+  /** Hash: what is known of a file in REMUDA_FILES. */
+  bulkFile(id: string): string {
+    return `${this.space.prefix}:{bulk}:file:${id}`;
+  }
+
+  /** Sorted set: ids of the files of a tenant (null: of all), by time of creation. */
+  bulkFiles(tenant: string | null): string {
+    return `${this.space.prefix}:{bulk}:files${tenant === null ? '' : `:of:${tenant}`}`;
+  }
+
+  /** Channel: id of a bulk job of which something else is wanted now. */
+  bulkChanged(): string {
+    return `${this.space.prefix}:bulk:changed`;
+  }
+
   /** The hash tag, with prefix, that all keys of a request share; scripts build payload and outcome keys from it. */
   tagOf(requestId: string): string {
     return this.#tagged(this.shardOf(requestId));
