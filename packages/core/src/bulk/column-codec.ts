@@ -1,0 +1,139 @@
+/**
+ * Columns as tensors of a frame, and back: how rows travel where the file they come from cannot be read, and how kept
+ * columns come back. Numbers are copied as they are; texts and JSON go as BYTES.
+ */
+import { type Datatype, joinBytesElements, type RawTensor, splitBytesElements } from '@remuda/schemas';
+import { asElements } from '../harness/onnx-types.js';
+import type { Column, NumericType, NumericValues } from './columns.js';
+
+/** What a tensor does not say of a column. Plain JSON. */
+export interface ColumnFacts {
+  name: string;
+  type: Column['type'];
+  /** A tensor of marks follows that of the values. */
+  nulls?: true;
+  /** Of a list: its tensor holds the offsets. */
+  child?: ColumnFacts;
+}
+
+export interface EncodedColumns {
+  facts: ColumnFacts[];
+  /** In the order of the facts: values (or offsets), marks where there are any, then those of the child. */
+  tensors: RawTensor[];
+}
+
+const DATATYPE: Readonly<Record<NumericType, Exclude<Datatype, 'BYTES'>>> = {
+  bool: 'BOOL',
+  int8: 'INT8',
+  int16: 'INT16',
+  int32: 'INT32',
+  int64: 'INT64',
+  uint8: 'UINT8',
+  uint16: 'UINT16',
+  uint32: 'UINT32',
+  uint64: 'UINT64',
+  float32: 'FP32',
+  float64: 'FP64',
+};
+
+export function encodeColumns(columns: readonly Column[]): EncodedColumns {
+  const tensors: RawTensor[] = [];
+  return { facts: columns.map((column) => encode(column, tensors)), tensors };
+}
+
+/** @param tensors those of encodeColumns, in their order; what lies behind them is left alone */
+export function decodeColumns(facts: readonly ColumnFacts[], tensors: readonly RawTensor[]): Column[] {
+  const next = tensors[Symbol.iterator]();
+  return facts.map((fact) => decode(fact, next));
+}
+
+function encode(column: Column, tensors: RawTensor[]): ColumnFacts {
+  const { name, type, nulls } = column;
+  tensors.push(valuesOf(column, `c${tensors.length}`));
+  if (nulls)
+    tensors.push({ name: `c${tensors.length}`, datatype: 'BOOL', shape: [nulls.length], bytes: nulls });
+  const facts: ColumnFacts = nulls ? { name, type, nulls: true } : { name, type };
+  return column.type === 'list' ? { ...facts, child: encode(column.child, tensors) } : facts;
+}
+
+function valuesOf(column: Column, name: string): RawTensor {
+  switch (column.type) {
+    case 'string':
+      return bytesTensor(
+        name,
+        column.values.map((text) => Buffer.from(text ?? '', 'utf8')),
+      );
+    case 'bytes':
+      return bytesTensor(
+        name,
+        column.values.map((bytes) => bytes ?? EMPTY),
+      );
+    case 'json':
+      return bytesTensor(
+        name,
+        column.values.map((value) => Buffer.from(JSON.stringify(value ?? null), 'utf8')),
+      );
+    case 'list':
+      return { name, datatype: 'UINT32', shape: [column.offsets.length], bytes: bytesUnder(column.offsets) };
+    default:
+      return {
+        name,
+        datatype: DATATYPE[column.type],
+        shape: [column.values.length],
+        bytes: bytesUnder(column.values),
+      };
+  }
+}
+
+const EMPTY = new Uint8Array(0);
+
+function bytesTensor(name: string, elements: Uint8Array[]): RawTensor {
+  return { name, datatype: 'BYTES', shape: [elements.length], bytes: joinBytesElements(elements) };
+}
+
+function bytesUnder({ buffer, byteOffset, byteLength }: NumericValues | Uint32Array): Uint8Array {
+  return new Uint8Array(buffer, byteOffset, byteLength);
+}
+
+function decode({ name, type, nulls: marked, child }: ColumnFacts, next: Iterator<RawTensor>): Column {
+  const values = take(next);
+  const nulls = marked && take(next).bytes;
+  const base = nulls ? { name, nulls } : { name };
+  const isNull = (row: number): boolean => nulls?.[row] === 1;
+  switch (type) {
+    case 'string':
+      return {
+        ...base,
+        type,
+        values: elementsOf(values).map((bytes, i) => (isNull(i) ? null : textOf(bytes))),
+      };
+    case 'bytes':
+      return { ...base, type, values: elementsOf(values).map((bytes, i) => (isNull(i) ? null : bytes)) };
+    case 'json':
+      return {
+        ...base,
+        type,
+        values: elementsOf(values).map((bytes) => JSON.parse(textOf(bytes)) as unknown),
+      };
+    case 'list': {
+      const offsets = asElements('UINT32', values.bytes) as Uint32Array;
+      return { ...base, type, offsets, child: decode(child as ColumnFacts, next) };
+    }
+    default:
+      return { ...base, type, values: asElements(DATATYPE[type], values.bytes) };
+  }
+}
+
+function take(next: Iterator<RawTensor>): RawTensor {
+  const { done, value } = next.next();
+  if (done) throw new Error('columns were encoded with more tensors than there are');
+  return value;
+}
+
+function elementsOf({ bytes }: RawTensor): Uint8Array[] {
+  return splitBytesElements(bytes);
+}
+
+function textOf({ buffer, byteOffset, byteLength }: Uint8Array): string {
+  return Buffer.from(buffer, byteOffset, byteLength).toString('utf8');
+}
