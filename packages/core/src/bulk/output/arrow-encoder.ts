@@ -1,10 +1,10 @@
 /** Arrow IPC files: the vectors are nearly its buffers already. Record batches of 64k rows, one behind the other. */
 import {
+  Field as ArrowField,
   Binary,
   Bool,
   type Data,
   type DataType,
-  Field as ArrowField,
   Float32,
   Float64,
   Int8,
@@ -89,7 +89,9 @@ class ArrowFile extends RecordBatchFileWriter {
 }
 
 function schemaOf(fields: readonly Field[]): Schema {
-  return new Schema(fields.map(({ name, type, required }) => new ArrowField(name, arrowType(type), !required)));
+  return new Schema(
+    fields.map(({ name, type, required }) => new ArrowField(name, arrowType(type), !required)),
+  );
 }
 
 const NUMBER: Readonly<Record<NumericType, () => DataType>> = {

@@ -31,7 +31,13 @@ function emptyOf(type: FieldType, length: number): Vector {
         values: new NUMERIC_ARRAY[type.type](length),
       };
     case 'list':
-      return { kind: 'list', length, valid, offsets: new Uint32Array(length + 1), child: emptyOf(type.of, 0) };
+      return {
+        kind: 'list',
+        length,
+        valid,
+        offsets: new Uint32Array(length + 1),
+        child: emptyOf(type.of, 0),
+      };
     default:
       return {
         kind: type.kind,

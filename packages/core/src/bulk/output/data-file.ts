@@ -79,9 +79,13 @@ export class DataFile {
     for (let done = 0; done < length; ) {
       const { bytesRead } = await this.#file.read(bytes, done, length - done, offset + done);
       if (bytesRead === 0)
-        throw new RemudaError('invalid_file', `${this.path} ends at byte ${offset + done}, in the middle of a part`, {
-          path: this.path,
-        });
+        throw new RemudaError(
+          'invalid_file',
+          `${this.path} ends at byte ${offset + done}, in the middle of a part`,
+          {
+            path: this.path,
+          },
+        );
       done += bytesRead;
     }
     return bytes;

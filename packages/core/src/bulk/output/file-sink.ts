@@ -70,8 +70,7 @@ export class FileSink implements ByteSink {
   async #flush(): Promise<void> {
     const used = this.#used;
     this.#used = 0;
-    if (used > 0)
-      await onDisk(this.path, () => writeWhole(this.#file, this.#buffer.subarray(0, used), null));
+    if (used > 0) await onDisk(this.path, () => writeWhole(this.#file, this.#buffer.subarray(0, used), null));
   }
 }
 

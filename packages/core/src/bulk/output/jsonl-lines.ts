@@ -49,11 +49,7 @@ function keptCells(result: ChunkResult, { kept }: OutputLayout): KeyedCell[] {
   });
 }
 
-function outputCells(
-  result: ChunkResult,
-  { outputs }: OutputLayout,
-  failed: Uint8Array | null,
-): KeyedCell[] {
+function outputCells(result: ChunkResult, { outputs }: OutputLayout, failed: Uint8Array | null): KeyedCell[] {
   return outputs.flatMap((output) => {
     const rows = outputRows(result, output, failed);
     return rows ? [{ key: keyOf(output.column), cell: outputJson(rows, output.scalar) }] : [];

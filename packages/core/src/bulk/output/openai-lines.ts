@@ -36,7 +36,8 @@ function answersOf(result: ChunkResult, layout: OutputLayout, job: OpenAiJob): U
   for (let i = 0; i < result.rows; i++) {
     if (failed?.[i] === 1) continue;
     const tensors = outputs.map(
-      ({ output: { column, datatype }, rows }) => `${JSON.stringify(column)}:${tensorJson(datatype, rows, i)}`,
+      ({ output: { column, datatype }, rows }) =>
+        `${JSON.stringify(column)}:${tensorJson(datatype, rows, i)}`,
     );
     const { model, version } = job;
     const head = JSON.stringify({ model, version }).slice(0, -1);
@@ -60,7 +61,11 @@ function errorsOf(result: ChunkResult, job: OpenAiJob): Uint8Array {
   for (const { index, error } of result.failures) {
     const { id, requestId, customId } = identity(result, job, index);
     const { code, message } = error;
-    const response = { status_code: ERROR_CATALOGUE[code].status, request_id: requestId, body: problemOf(error) };
+    const response = {
+      status_code: ERROR_CATALOGUE[code].status,
+      request_id: requestId,
+      body: problemOf(error),
+    };
     text.add(
       `{"id":"${id}","custom_id":${customId},"response":${JSON.stringify(response)},"error":${JSON.stringify({ code, message })}}\n`,
     );
@@ -70,7 +75,12 @@ function errorsOf(result: ChunkResult, job: OpenAiJob): Uint8Array {
 
 function problemOf({ code, message, details }: ItemError): object {
   const { status, sentence } = ERROR_CATALOGUE[code];
-  return { error: { code, message, type: status < 500 ? 'invalid_request_error' : 'server_error' }, title: sentence, status, ...(details && { details }) };
+  return {
+    error: { code, message, type: status < 500 ? 'invalid_request_error' : 'server_error' },
+    title: sentence,
+    status,
+    ...(details && { details }),
+  };
 }
 
 function identity(
@@ -80,5 +90,9 @@ function identity(
 ): { id: string; requestId: string; customId: string } {
   const row = rowNumbers?.[index] ?? firstRow + index;
   const hash = createHash('sha256').update(`${job}/${row}`).digest('hex').slice(0, 32);
-  return { id: `batch_req_${hash}`, requestId: `req_${hash}`, customId: JSON.stringify(ids?.[index] ?? null) };
+  return {
+    id: `batch_req_${hash}`,
+    requestId: `req_${hash}`,
+    customId: JSON.stringify(ids?.[index] ?? null),
+  };
 }

@@ -11,7 +11,7 @@ import {
   type ModelSignature,
   type SignatureTensor,
 } from '@remuda/schemas';
-import { RemudaError } from '../../errors.js';
+import { InferenceError, RemudaError } from '../../errors.js';
 import { asElements, type NumericArray } from '../../harness/onnx-types.js';
 import { nearNames } from '../../repository/near-names.js';
 import type { OutputChoice, OutputColumn } from '../chunk.js';
@@ -28,7 +28,7 @@ export const CHOSEN = {
 export function chooseOutputs(outputs: OutputColumn[], choice: OutputChoice): OutputColumn[] {
   const { topK, argmax } = choice;
   const wanted = choice.outputs
-    ? choice.outputs.flatMap((name) => outputs.find((output) => output.name === name) ?? [])
+    ? [...new Set(choice.outputs)].flatMap((name) => outputs.find((output) => output.name === name) ?? [])
     : outputs;
   if (topK === undefined && !argmax) return wanted;
   return wanted.flatMap((output) =>
@@ -45,7 +45,7 @@ export function chosenSignature(
   { outputs: names, topK, argmax }: OutputChoice,
 ): OutputField[] {
   const fields = outputs.map(fieldOf);
-  const wanted = names ? names.map((name) => named(fields, name)) : fields;
+  const wanted = names ? [...new Set(names)].map((name) => named(fields, name)) : fields;
   return wanted.flatMap((field) => {
     if ((topK === undefined && !argmax) || !isRanked(field.datatype, field.rowShape.length)) return [field];
     return rankedFields(field, topK, argmax ?? false);
@@ -64,16 +64,16 @@ function named(fields: readonly OutputField[], name: string): OutputField {
   if (field) return field;
   const names = fields.map((one) => one.name);
   const near = nearNames(name, names);
-  const hint =
-    near.length > 0 ? `; did you mean ${near.map((one) => `"${one}"`).join(' or ')}?` : '';
+  const hint = near.length > 0 ? `; did you mean ${near.map(quoted).join(' or ')}?` : '';
   throw new RemudaError(
     'invalid_request',
-    `output.outputs: the model has no output "${name}"${hint} It has ${names.map((one) => `"${one}"`).join(', ')}`.replace(
-      '" It has',
-      '"; it has',
-    ),
+    `output.outputs: the model has no output ${quoted(name)}, it has ${names.map(quoted).join(', ')}${hint}`,
     { path: 'output.outputs', name, near, outputs: names },
   );
+}
+
+function quoted(name: string): string {
+  return `"${name}"`;
 }
 
 /** Numbers that are more than one scalar a row: among a single number there is nothing to choose. */
@@ -125,10 +125,17 @@ class VectorsOf {
     this.#order = datatype === 'FP16' ? widened(this.#elements as Uint16Array) : this.#elements;
     this.#width = shape?.at(-1) ?? 0;
     this.#ends = shape ? null : vectorEnds(shapes ?? []);
-    this.#count = this.#ends?.length ?? countOf(output, this.#elements.length);
+    // Vectors without elements cannot be counted; there are no elements to choose either.
+    this.#count = this.#ends?.length ?? (this.#width > 0 ? this.#elements.length / this.#width : 0);
   }
 
   argmax(): OutputColumn {
+    const { name, shape } = this.#output;
+    if (shape && this.#width === 0)
+      throw new InferenceError(
+        'output_mismatch',
+        `output "${name}" has no elements along its last axis: none is the largest`,
+      );
     const best = new Int32Array(this.#count * 2);
     this.#each((vector, from, to) => {
       const at = largest(this.#order, from, to);
@@ -137,7 +144,7 @@ class VectorsOf {
       best[2 * vector + 1] = at < 0 ? -1 : 0;
     });
     const bytes = new Uint8Array(best.buffer);
-    return this.#column(CHOSEN.argmax(this.#output.name), 'INT64', bytes, (shape) => shape.slice(0, -1));
+    return this.#column(CHOSEN.argmax(name), 'INT64', bytes, (dims) => dims.slice(0, -1));
   }
 
   top(k: number): OutputColumn[] {
@@ -214,20 +221,13 @@ function vectorEnds(shapes: readonly (readonly number[] | null)[]): number[] {
   return ends;
 }
 
-/** @throws RemudaError where rows without elements do not tell how many there are */
-function countOf({ name, shape }: OutputColumn, elements: number): number {
-  const width = shape?.at(-1) ?? 0;
-  if (width > 0) return elements / width;
-  throw new RemudaError('output_mismatch', `output "${name}" has no elements along its last axis: there is none to choose`);
-}
-
 /** Place of the largest element in its vector, the first of equals; NaN never is; -1: there is no number. */
 function largest(values: ArrayLike<number | bigint>, from: number, to: number): number {
   let best = -1;
   for (let i = from; i < to; i++) {
     const value = values[i] as number;
     // False for NaN on either side; the first number is taken whatever it is.
-    if (best < 0 ? value === value : value > (values[best] as number)) best = i;
+    if (best < 0 ? !Number.isNaN(value) : value > (values[best] as number)) best = i;
   }
   return best < 0 ? -1 : best - from;
 }
@@ -240,7 +240,8 @@ function kLargest(values: ArrayLike<number | bigint>, from: number, to: number, 
   let count = 0;
   for (let i = from; i < to; i++) {
     const value = values[i] as number;
-    if (count === places.length && !goesBefore(value, values[places[count - 1] as number] as number)) continue;
+    if (count === places.length && !goesBefore(value, values[places[count - 1] as number] as number))
+      continue;
     let at = count === places.length ? count - 1 : count++;
     while (at > 0 && goesBefore(value, values[places[at - 1] as number] as number)) {
       places[at] = places[at - 1] as number;
@@ -252,5 +253,5 @@ function kLargest(values: ArrayLike<number | bigint>, from: number, to: number, 
 }
 
 function goesBefore(value: number, other: number): boolean {
-  return value > other || (other !== other && value === value);
+  return value > other || (Number.isNaN(other) && !Number.isNaN(value));
 }

@@ -2,13 +2,7 @@
  * Which columns an output has, in which order and under which names: row, custom_id, kept columns, outputs, error. Known
  * before any row has run, so that all parts agree, and a job without rows has a file with a header.
  */
-import {
-  ERROR_COLUMN,
-  isScalar,
-  type KeptField,
-  OUTPUT_COLUMNS,
-  type OutputField,
-} from './bulk-output.js';
+import { ERROR_COLUMN, isScalar, type KeptField, OUTPUT_COLUMNS, type OutputField } from './bulk-output.js';
 
 export interface LayoutOptions {
   /** Whether rows have a custom_id. */

@@ -40,7 +40,10 @@ export function outputRows(
   const column = result.outputs.find(({ name }) => name === output.name);
   if (!column) {
     if (result.failures.length === result.rows) return null;
-    throw new InferenceError('output_mismatch', `output "${output.name}" is missing from the answers of rows ${place(result)}`);
+    throw new InferenceError(
+      'output_mismatch',
+      `output "${output.name}" is missing from the answers of rows ${place(result)}`,
+    );
   }
   if (column.datatype !== output.datatype) mismatch(result, output, column.datatype);
   const { shape, shapes } = column;

@@ -2,7 +2,7 @@
  * Rows of a column as Parquet's levels: how much of the way to an element is there (definition), and at which list it
  * goes on (repetition). Loops over typed arrays: no object is made for a row.
  */
-import { isValid, type Vector } from './vectors.js';
+import { isValid, type ListVector, type Vector } from './vectors.js';
 
 export interface Levels {
   /** null: every row has a value, and cannot be without one. */
@@ -72,7 +72,11 @@ class LevelWriter {
 
   /** @param repetition level of the first entry; the others go on at this depth */
   walk(vector: Vector, depth: number, from: number, to: number, repetition: number): void {
-    if (vector.kind !== 'list') return this.#elements(vector, depth, from, to, repetition);
+    if (vector.kind === 'list') this.#lists(vector, depth, from, to, repetition);
+    else this.#elements(vector, depth, from, to, repetition);
+  }
+
+  #lists(vector: ListVector, depth: number, from: number, to: number, repetition: number): void {
     const { offsets, child } = vector;
     for (let i = from; i < to; i++) {
       const level = i === from ? repetition : depth;

@@ -21,8 +21,7 @@ function presentOf(values: NumericValues, valid: Uint8Array | undefined): Numeri
   if (!valid?.includes(0)) return values;
   const kept = values.slice() as { [index: number]: number | bigint };
   let count = 0;
-  for (let i = 0; i < values.length; i++)
-    if (valid[i] !== 0) kept[count++] = values[i] as number | bigint;
+  for (let i = 0; i < values.length; i++) if (valid[i] !== 0) kept[count++] = values[i] as number | bigint;
   return (kept as NumericValues).subarray(0, count);
 }
 

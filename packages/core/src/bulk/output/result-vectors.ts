@@ -3,7 +3,7 @@ import { isUtf8 } from 'node:buffer';
 import { elementCount } from '@remuda/schemas';
 import type { ChunkResult } from '../chunk.js';
 import type { Column } from '../columns.js';
-import { fieldTypeOf, type FieldType, list, NONE, number, TEXT } from './field-types.js';
+import { type FieldType, fieldTypeOf, list, NONE, number, TEXT } from './field-types.js';
 import type { NamedOutput, OutputLayout } from './output-layout.js';
 import { failedRows, numericTypeOf, type OutputRows, outputRows } from './output-rows.js';
 import { bytesVector, NUMERIC_ARRAY, noValues, type Vector, validOf } from './vectors.js';
@@ -154,7 +154,9 @@ function pick(vector: Vector, wanted: readonly number[]): Vector {
       return { ...vector, length, valid, offsets, child: pick(vector.child, inner) };
     }
     default: {
-      const entries = wanted.map((at) => (vector.valid?.[at] === 0 ? null : vector.data.subarray(vector.offsets[at], vector.offsets[at + 1])));
+      const entries = wanted.map((at) =>
+        vector.valid?.[at] === 0 ? null : vector.data.subarray(vector.offsets[at], vector.offsets[at + 1]),
+      );
       return bytesVector(vector.kind, entries);
     }
   }
@@ -166,7 +168,9 @@ function jsonVector(values: readonly unknown[]): Vector {
   const present = values.filter((value) => value !== null && value !== undefined);
   if (present.length === 0) return noValues(length);
   const valid =
-    present.length === length ? null : Uint8Array.from(values, (value) => (value === null || value === undefined ? 0 : 1));
+    present.length === length
+      ? null
+      : Uint8Array.from(values, (value) => (value === null || value === undefined ? 0 : 1));
   if (present.every((value) => typeof value === 'boolean'))
     return { kind: 'number', type: 'bool', length, valid, values: Uint8Array.from(values, Number) };
   if (present.every((value) => Number.isSafeInteger(value) && !Object.is(value, -0)))

@@ -63,7 +63,12 @@ export async function* rowGroups(
       castVector(vector, (fields[i] as Field).type),
     );
     for (let from = 0; from < part.rows; ) {
-      const to = groupEnd(vectors, from, Math.min(part.rows, from + limits.rows - rows), limits.bytes - bytes);
+      const to = groupEnd(
+        vectors,
+        from,
+        Math.min(part.rows, from + limits.rows - rows),
+        limits.bytes - bytes,
+      );
       for (const [i, buffer] of buffers.entries()) buffer.append(vectors[i] as Vector, from, to);
       rows += to - from;
       bytes += bytesOfRows(vectors, from, to);

@@ -1,7 +1,13 @@
 /** A column that grows: rows of several parts gathered into one row group. Its memory is used again for the next. */
 import type { NumericValues } from '../columns.js';
 import type { FieldType } from './field-types.js';
-import { type BytesVector, type ListVector, NUMERIC_ARRAY, type NumberVector, type Vector } from './vectors.js';
+import {
+  type BytesVector,
+  type ListVector,
+  NUMERIC_ARRAY,
+  type NumberVector,
+  type Vector,
+} from './vectors.js';
 
 export abstract class VectorBuffer {
   length = 0;
@@ -88,8 +94,7 @@ class Ends {
     this.#offsets = roomFor(this.#offsets, used + 1, used + 1 + to - from);
     const first = offsets[from] as number;
     const shift = (this.#offsets[used] as number) - first;
-    for (let i = from; i < to; i++)
-      this.#offsets[used + 1 + i - from] = (offsets[i + 1] as number) + shift;
+    for (let i = from; i < to; i++) this.#offsets[used + 1 + i - from] = (offsets[i + 1] as number) + shift;
     return [first, offsets[to] as number];
   }
 
