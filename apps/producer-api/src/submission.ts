@@ -6,7 +6,7 @@ import { validateItems } from '@remuda/core/requests/validate-inputs';
 import type { AllowedAddresses } from '@remuda/core/webhooks/address-rules';
 import type { Lane } from '@remuda/schemas';
 import type { ParsedBody } from './bodies/parsed-body.js';
-import { checkParameters, refuseUnsupported } from './parameters.js';
+import { checkParameters, refuseUnsupported } from '@remuda/core/requests/check-parameters';
 import { checkWebhook } from './webhook-address.js';
 
 export interface SubmissionContext {

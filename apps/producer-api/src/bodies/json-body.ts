@@ -16,7 +16,7 @@ import {
 } from '@remuda/schemas';
 import { jsonContent } from '../idempotency-key.js';
 import { findDuplicateKey } from './duplicate-keys.js';
-import { imageInput } from './image-text.js';
+import { imageInput } from '@remuda/core/requests/image-text';
 import type { ParsedBody } from './parsed-body.js';
 
 type Path = readonly PropertyKey[];
