@@ -1,6 +1,7 @@
 /** Images in JSON: base64 or a data: URL, alone, in an array, or as the elements of a BYTES tensor; here they become files. */
-import type { GivenInput } from './input-tensor.js';
+
 import { decodeBase64, describeValue, type InputValue, refuse } from '@remuda/schemas';
+import type { GivenInput } from './input-tensor.js';
 
 type Path = readonly PropertyKey[];
 

@@ -3,8 +3,8 @@ import { isUtf8 } from 'node:buffer';
 import { elementCount, InvalidInputError, nestedShape } from '@remuda/schemas';
 import { imageFile } from '../../requests/image-text.js';
 import type { Column } from '../columns.js';
-import { failNulls, type InputColumns } from './fill-numbers-input.js';
-import type { FilledInput } from './filled-input.js';
+import { failNulls } from './fill-numbers-input.js';
+import type { FilledInput, InputColumns } from './filled-input.js';
 import { listRow } from './list-rows.js';
 import type { RowFailures } from './row-failures.js';
 import { OWN_SIZE } from './row-shape.js';
@@ -70,7 +70,8 @@ function shapeOf(columns: readonly Column[], row: number, wanted: readonly numbe
   const [only] = columns as [Column];
   const own = ownShape(only, row);
   if (!own) return null;
-  if (own.length === wanted.length && own.every((size, i) => wanted[i] === size || wanted[i] === OWN_SIZE)) return own;
+  if (own.length === wanted.length && own.every((size, i) => wanted[i] === size || wanted[i] === OWN_SIZE))
+    return own;
   const closed = wanted.map((size) => (size === OWN_SIZE ? (own.length === 0 ? 1 : OWN_SIZE) : size));
   return own.length <= 1 && elementCount(closed) === elementCount(own) ? closed : null;
 }

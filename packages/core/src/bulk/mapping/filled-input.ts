@@ -1,5 +1,13 @@
 /** One input of all rows of a block, filled row behind row; rows that failed hold nothing of meaning. */
 import type { SignatureTensor } from '@remuda/schemas';
+import type { Column } from '../columns.js';
+
+export interface InputColumns {
+  input: SignatureTensor;
+  columns: readonly Column[];
+  rowShape: readonly number[];
+  rows: number;
+}
 
 export interface FilledInput {
   input: SignatureTensor;

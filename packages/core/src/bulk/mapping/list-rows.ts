@@ -21,7 +21,8 @@ export function listRow(column: Column, row: number): ListRow | { ragged: string
       const other = (offsets[i + 1] as number) - (offsets[i] as number);
       if (other !== length) return { ragged: `one of ${length} and one of ${other} values` };
     }
-    if (shape.length > 0 && level.nulls?.subarray(from, to).includes(1)) return { ragged: 'null in place of a list' };
+    if (shape.length > 0 && level.nulls?.subarray(from, to).includes(1))
+      return { ragged: 'null in place of a list' };
     shape.push(length);
     to = offsets[to] as number;
     from = begin;

@@ -3,8 +3,8 @@
  * that lie one behind the other. A row that does not fit is left out with its reason, and its neighbours go on.
  */
 import type { ItemError, ModelSignature, RawTensor, SignatureTensor } from '@remuda/schemas';
-import { nearNames } from '../../repository/near-names.js';
 import { RemudaError } from '../../errors.js';
+import { nearNames } from '../../repository/near-names.js';
 import type { InputMapping, Mapping } from '../chunk.js';
 import type { Column, RowBlock } from '../columns.js';
 import type { InputRows } from '../row-items.js';

@@ -148,7 +148,8 @@ export function fillNumbers(
   const { array } = target as Target;
   if (DATATYPE_OF[type] === target.datatype) {
     if (stride === 1) copyRun(target, type, values, from, count, at);
-    else if (values instanceof Float32Array) spreadFloats(array as Float32Array, values, from, count, at, stride);
+    else if (values instanceof Float32Array)
+      spreadFloats(array as Float32Array, values, from, count, at, stride);
     else if (type === 'int64' || type === 'uint64') spreadLongs(array as Uint32Array, wordsOf(values), place);
     else spread(array, values as Small, place);
   } else if (values instanceof Float64Array && target.datatype === 'FP32') {
@@ -218,7 +219,12 @@ function narrowFloats(
   }
 }
 
-function convert(target: NumberTarget, values: Small, { from, count, at, stride }: Place, unfit: Unfit): void {
+function convert(
+  target: NumberTarget,
+  values: Small,
+  { from, count, at, stride }: Place,
+  unfit: Unfit,
+): void {
   for (let i = 0, o = at; i < count; i++, o += stride) {
     if (!target.put(o, values[from + i] as number)) unfit(i);
   }

@@ -30,10 +30,10 @@ const RequestLine = RequestOptions.extend({
 
 const ENDPOINT = '/v1/inference-requests';
 
+/** Method and url may have been looked at, and left out, where lines were told apart. */
 const OpenAiLine = z.looseObject({
-  custom_id: z.string({ error: 'a string that names the line' }),
-  method: z.literal('POST'),
-  url: z.string(),
+  method: z.literal('POST').optional(),
+  url: z.string().optional(),
   body: RequestLine,
 });
 
@@ -64,7 +64,7 @@ function requestRow(
   signature: ModelSignature,
   common: Record<string, unknown> | undefined,
 ): InputRows {
-  const path = 'body' in line || 'url' in line ? ['body'] : [];
+  const path = 'body' in line ? ['body'] : [];
   const request = path.length > 0 ? bodyOf(line, signature) : parsed(RequestLine, line);
   if (request.model !== undefined && request.model !== signature.model) {
     refuse([...path, 'model'], `${signature.model}, the model of the job`, request.model);
@@ -81,7 +81,9 @@ function requestRow(
 function bodyOf(line: Record<string, unknown>, { model }: ModelSignature): z.infer<typeof RequestLine> {
   const { url, body } = parsed(OpenAiLine, line);
   const own = `/v1/models/${model}/requests`;
-  if (url !== ENDPOINT && url !== own) refuse(['url'], `${ENDPOINT} or ${own}`, `"${url}"`);
+  if (url !== undefined && url !== ENDPOINT && url !== own) {
+    refuse(['url'], `${ENDPOINT} or ${own}`, `"${url}"`);
+  }
   return body;
 }
 
