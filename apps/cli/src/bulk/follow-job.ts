@@ -102,7 +102,10 @@ class Shown {
 
   show(job: BulkJob): void {
     const { status, width } = this.terminal;
-    if (status) return status(cut(progressLine(job), width - 1));
+    if (status) {
+      status(cut(progressLine(job), width - 1));
+      return;
+    }
     const text = progressText(job);
     if (text === this.#lastText || this.now() - this.#lastLine < this.lineMs) return;
     this.terminal.note(text);

@@ -5,7 +5,7 @@
 import { rm } from 'node:fs/promises';
 import type { BulkInput, BulkJob } from '@remuda/schemas';
 import { ApiClient, ProblemError } from '../api/api-client.js';
-import { Interrupted, usageError } from '../cli-error.js';
+import { Interrupted, reasonOf, usageError } from '../cli-error.js';
 import type { CommandContext } from '../commands/context.js';
 import { EXIT } from '../exit-codes.js';
 import { megabytes } from '../terminal/figures.js';
@@ -18,7 +18,7 @@ import { followJob } from './follow-job.js';
 import { imageLines } from './image-lines.js';
 import type { ShownPlaces } from './job-text.js';
 import { type OutputPlace, outputPlace } from './places.js';
-import { refuseExisting, type ScoreOptions, type ScorePlan, scorePlan } from './score-plan.js';
+import { errorsBeside, refuseExisting, type ScoreOptions, type ScorePlan, scorePlan } from './score-plan.js';
 import { shellCommand } from './shell-words.js';
 import { showEnd } from './show-end.js';
 import { fileUpload, type Upload, uploadFile } from './upload-file.js';
@@ -83,7 +83,7 @@ class ApiScoring {
     if (output === undefined && seen.output.uri === null)
       throw usageError(`--out is missing: where the output of ${id} goes.`);
     const destination = { output, errors: errors === undefined ? undefined : outputPlace(errors, cwd) };
-    refuseExisting([destination.output, destination.errors], overwrite === true);
+    refuseExisting([output, destination.errors ?? errorsBeside(output)], overwrite === true);
     const job = await this.#goingOn(seen);
     return this.#followed(job, destination);
   }
@@ -164,8 +164,12 @@ class ApiScoring {
     const resume = this.#resumeCommand(seen.id);
     terminal.note('Pausing; once more detaches at once, and the job goes on.');
     const detached = this.#signals.second.then(() => undefined);
-    const paused = await Promise.race([this.#api.act(seen.id, 'pause'), detached]);
-    if (paused === undefined) this.#calls.abort();
+    const asking = this.#api.act(seen.id, 'pause').catch((error: unknown) => {
+      // Detached from, or it has ended by itself; either way one can come back to it.
+      if (!this.#calls.signal.aborted) terminal.note(`It is not paused: ${reasonOf(error)}`);
+    });
+    const paused = await Promise.race([asking, detached]);
+    this.#calls.abort();
     return this.#end(paused ?? seen, {}, resume, reason.exitCode);
   }
 
@@ -208,7 +212,9 @@ class ApiScoring {
   /** Ends the calls that are under way where the person asks for the end before they are done. */
   async #unlessAsked<T>(work: () => Promise<T>): Promise<{ value: T } | { reason: StopReason }> {
     let reason: StopReason | undefined;
+    let over = false;
     void this.#signals.first.then((asked) => {
+      if (over) return;
       reason = asked;
       this.#calls.abort(new Interrupted(asked.name));
     });
@@ -217,6 +223,8 @@ class ApiScoring {
     } catch (error) {
       if (reason) return { reason };
       throw error;
+    } finally {
+      over = true;
     }
   }
 

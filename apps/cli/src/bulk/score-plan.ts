@@ -13,6 +13,7 @@ import {
 import { usageError } from '../cli-error.js';
 import type { ApiOptions } from '../commands/context.js';
 import type { NamedValue } from '../commands/option-values.js';
+import { errorsPathOf } from './errors-path.js';
 import { formatOfName, isOutputFormat } from './format-of-name.js';
 import { type InputPlace, inputPlace, type OutputPlace, outputPlace } from './places.js';
 
@@ -64,7 +65,7 @@ export function scorePlan(options: ScoreOptions, cwd: string): ScorePlan {
   const input = inputPlace(needed(options.in, '--in', 'a file, folder, glob, address, or "-"'), cwd);
   const output = options.out === undefined && options.dryRun ? NO_OUTPUT : outputOf(options, cwd);
   const errors = options.errors === undefined ? undefined : outputPlace(options.errors, cwd);
-  if (!options.dryRun) refuseExisting([output, errors], options.overwrite === true);
+  if (!options.dryRun) refuseExisting([output, errors ?? errorsBeside(output)], options.overwrite === true);
   const job = jobOf(options, { model, version, input, output });
   refuseInvalid(job);
   return { model, version, input, output, errors, job };
@@ -74,6 +75,11 @@ const NO_OUTPUT: OutputPlace = { kind: 'file', path: 'scored.jsonl' };
 
 function outputOf({ out }: ScoreOptions, cwd: string): OutputPlace {
   return outputPlace(needed(out, '--out', 'a path or s3://bucket/key'), cwd);
+}
+
+/** Of an output that lies here. */
+export function errorsBeside(output: OutputPlace | undefined): OutputPlace | undefined {
+  return output?.kind === 'file' ? { kind: 'file', path: errorsPathOf(output.path) } : undefined;
 }
 
 function needed(value: string | undefined, option: string, what: string): string {

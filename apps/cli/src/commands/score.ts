@@ -15,10 +15,14 @@ export async function score(
 ): Promise<number> {
   refuseBoth(options);
   const signals = new StopSignals(host);
-  void signals.second.then(({ exitCode }) => setTimeout(() => process.exit(exitCode), HARD_STOP_MS).unref());
+  let leave: NodeJS.Timeout | undefined;
+  void signals.second.then(({ exitCode }) => {
+    leave = setTimeout(() => process.exit(exitCode), HARD_STOP_MS).unref();
+  });
   try {
     return await way(options)({ options, context, signals });
   } finally {
+    clearTimeout(leave);
     signals.close();
   }
 }
