@@ -1,18 +1,19 @@
 /** Which queues this worker should have consumers on, and which it should look at now and then. Read from its slots. */
 import { LANES, type Partition } from '@remuda/core/queue/partitions';
 import type { DeviceClass } from '@remuda/schemas';
-import type { ConsumerNeed } from './model-consumers.js';
+import { CHUNKS_A_DEVICE, type ConsumerNeed } from './model-consumers.js';
 import type { SlotTable } from './slot-table.js';
 
 /** One for each model and device class on which some version of it is ready. */
 export function consumerNeeds(slots: SlotTable): ConsumerNeed[] {
-  const needs = new Map<string, ConsumerNeed>();
+  const needs = new Map<string, Required<ConsumerNeed>>();
   for (const { model, device, served, isReady } of slots.all) {
     if (!served || !isReady) continue;
     const { deviceClass } = device;
     const key = `${model}/${deviceClass}`;
-    const need = needs.get(key) ?? { model, deviceClass, concurrency: 0 };
+    const need = needs.get(key) ?? { model, deviceClass, concurrency: 0, chunks: 0 };
     need.concurrency += served.wantedInFlight;
+    need.chunks += CHUNKS_A_DEVICE;
     needs.set(key, need);
   }
   return [...needs.values()];

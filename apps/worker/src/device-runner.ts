@@ -7,7 +7,7 @@ import type { Metrics } from '@remuda/core/observability/metrics';
 import type { WorkerConfig } from './config.js';
 
 export interface DeviceRunnerDeps {
-  config: Pick<WorkerConfig, 'redisUrl' | 'keyspace' | 'stopGraceMs' | 'runnerEnvironment'>;
+  config: Pick<WorkerConfig, 'redisUrl' | 'keyspace' | 'bulkShare' | 'stopGraceMs' | 'runnerEnvironment'>;
   logger: Logger;
   metrics: Pick<Metrics, 'runnerRestarts'>;
   /** A model that was loaded could not be loaded again after a restart. */
@@ -22,6 +22,7 @@ export function newDeviceRunner(
   return new RunnerProcess({
     device,
     store: { url: config.redisUrl, keyspace: config.keyspace },
+    bulkShare: config.bulkShare,
     stopGraceMs: config.stopGraceMs,
     environment: config.runnerEnvironment,
     log: (level, fields, message) => log[level](fields, message),

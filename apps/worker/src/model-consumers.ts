@@ -1,5 +1,5 @@
 /**
- * The consumers of this worker: two for each model and device class (one a lane) while some version of the model is
+ * The consumers of this worker: three for each model and device class (one a lane) while some version of the model is
  * loaded here, and for a while after a request for one that is not has rung the doorbell. 200 idle models have none.
  *
  * A consumer that closes looks at its queue once more: what came in that moment opens it again.
@@ -30,7 +30,12 @@ export interface ConsumerNeed {
   deviceClass: DeviceClass;
   /** Jobs to hold at once; 0: no version is loaded here. */
   concurrency: number;
+  /** Chunks to hold at once. Default: CHUNKS_A_DEVICE. */
+  chunks?: number;
 }
+
+/** One runs, of the next the rows are read. More would keep them from other workers. */
+export const CHUNKS_A_DEVICE = 2;
 
 /** Jobs held while their version is being loaded. */
 const UNLOADED_CONCURRENCY = 16;
@@ -62,16 +67,19 @@ export class ModelConsumers {
   }
 
   /** Opens them, where they are not; sets how many jobs they hold. */
-  open({ model, deviceClass, concurrency }: ConsumerNeed): void {
+  open({ model, deviceClass, concurrency, chunks = CHUNKS_A_DEVICE }: ConsumerNeed): void {
     if (this.#stopped) return;
     const key = keyOfPair({ model, deviceClass });
     const jobs = concurrency || UNLOADED_CONCURRENCY;
     const open = this.#pairs.get(key);
     if (open) {
-      for (const consumer of open.consumers) consumer.concurrency = jobs;
+      for (const [at, consumer] of open.consumers.entries())
+        consumer.concurrency = LANES[at] === 'chunks' ? chunks : jobs;
       return;
     }
-    const consumers = LANES.map((lane) => this.#newConsumer({ model, deviceClass, lane }, jobs));
+    const consumers = LANES.map((lane) =>
+      this.#newConsumer({ model, deviceClass, lane }, lane === 'chunks' ? chunks : jobs),
+    );
     this.#pairs.set(key, { model, deviceClass, consumers });
     for (const consumer of consumers) consumer.start();
   }

@@ -56,7 +56,8 @@ export async function processJob(job: TakenJob, deps: ProcessJobDeps): Promise<v
 async function run(job: TakenJob, { served, release }: Lease, deps: ProcessJobDeps): Promise<void> {
   try {
     logPickUp(job, deps);
-    const ends = await Promise.all(itemsOf(job, deps.now()).map((item) => served.submit(item)));
+    const submit = job.partition.lane === 'chunks' ? served.submitChunk : served.submit;
+    const ends = await Promise.all(itemsOf(job, deps.now()).map((item) => submit.call(served, item)));
     if (ends.includes('refused') && !ends.includes('drained'))
       throw await job.handBack(refusedDelay(served.retryAfterMs));
     await settle(job, ends, served.source.config, deps);

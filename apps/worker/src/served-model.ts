@@ -100,6 +100,9 @@ export class ServedModel {
   readonly #items = new WeakMap<BatchUnit, ServedItem>();
   #settings: LiveSettings;
   #adaptive: AdaptiveLimit | undefined;
+  /** Under way. */
+  readonly #chunks = new Set<Promise<readonly UnitEnd[]>>();
+  #draining = false;
   /** Runs of a batch that is handed on while all instances are busy. */
   #aheadRuns = 1;
   /** Unix milliseconds of the last native run that was measured. */
@@ -236,6 +239,30 @@ export class ServedModel {
     return end;
   }
 
+  /**
+   * The same for a chunk of a bulk job. It waits for no batch: it brings full ones of its own, and whatever comes
+   * meanwhile goes before each.
+   */
+  async submitChunk(item: ServedItem): Promise<UnitEnd | Unsettled> {
+    if (this.breaker === 'open') return 'refused';
+    if (this.#draining) return 'drained';
+    const { source, workerId, clock, observers } = this.#deps;
+    this.lastUsedAt = clock.now();
+    this.#items.set(item.unit, item);
+    const run = this.#runs.run({
+      ...{ modelId: source.modelId, batchId: newBatchId(), units: [item.unit], workerId },
+      chunk: true,
+    });
+    this.#chunks.add(run);
+    const ends = await run.finally(() => this.#chunks.delete(run));
+    this.lastProgressAt = clock.now();
+    this.#judge(ends);
+    const [end] = ends as [UnitEnd];
+    if (end.kind === 'written' && end.ended)
+      observers.metrics.requests.inc({ model: source.model, lane: item.lane, outcome: end.ended });
+    return end;
+  }
+
   /** The same, with the last moment at which its run may begin; as it is where it has no deadline. */
   #timed(item: ServedItem): ServedItem {
     const { deadline, finishDeadline, rows, group } = item;
@@ -259,8 +286,9 @@ export class ServedModel {
   }
 
   /** Lets batches under way finish; what waits comes back as 'drained'. */
-  drain(): Promise<void> {
-    return this.#batcher.drain();
+  async drain(): Promise<void> {
+    this.#draining = true;
+    await Promise.all([this.#batcher.drain(), ...this.#chunks].map((one) => one.catch(() => {})));
   }
 
   /** From now on a lost runner is nobody's fault. */

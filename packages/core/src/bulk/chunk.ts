@@ -65,12 +65,13 @@ export interface OutputChoice {
 
 export interface ChunkOrder {
   job: string;
-  /** Number of its first row in the input, from 0. */
+  /** Number of the first row of the range in the input, from 0. */
   firstRow: number;
+  /** Rows of the range. */
   rows: number;
   source: ChunkSource | null;
   range: ChunkRange;
-  /** Only rows [from, to) of the range: what is left of a chunk that was split. Default: all. */
+  /** Only rows [from, to) of the range are wanted: what is left of a chunk that was split. Default: all. */
   slice?: { from: number; to: number };
   read: ReadSettings;
   mapping: Mapping;

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { BULK, INTERACTIVE } from '../fairness/lane-share.js';
 import type { AssembledBatch } from './batch-assembly.js';
 import { BufferPool } from './buffer-pool.js';
 import { InstancePool } from './instance-pool.js';
@@ -21,6 +22,26 @@ beforeAll(async () => {
   await pool.load();
 });
 afterAll(() => pool.unload());
+
+const begin = (name: string, begun: string[], lane: typeof BULK | typeof INTERACTIVE) =>
+  pool.run(
+    () => batch(1),
+    context,
+    () => begun.push(name),
+    lane,
+  );
+
+test('a run that somebody waits for goes before those of chunks, which keep their share of the rows', async () => {
+  const begun: string[] = [];
+  const chunks = Array.from({ length: 4 }, (_, n) => begin(`chunk ${n}`, begun, BULK));
+  const others = Array.from({ length: 30 }, (_, n) => begin(`other ${n}`, begun, INTERACTIVE));
+  await Promise.all([...chunks, ...others]);
+  // The first was under way before anything else came.
+  expect(begun.slice(0, 2)).toEqual(['chunk 0', 'other 0']);
+  const places = [1, 2, 3].map((n) => begun.indexOf(`chunk ${n}`));
+  // A tenth: one at once, for what it is owed already, then one of ten.
+  expect(places).toEqual([2, 12, 22]);
+});
 
 const context = { batchId: 'bat', parameters: {} };
 const batch = (value: number): AssembledBatch => ({ rows: 1, inputs: row(value, 0, 0, 0), buffers: [] });

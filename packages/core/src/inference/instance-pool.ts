@@ -1,12 +1,13 @@
 /**
- * All instances of one loaded model, seen from the runner's main thread: runs wait in one line and go to whichever
- * instance is idle. Only the first of the line is assembled ahead, so that it is ready the moment a run ends: more would
+ * All instances of one loaded model, seen from the runner's main thread: runs wait in two lines (chunks of bulk jobs let
+ * all else go first, but for their share) and go to whichever instance is idle. Only the first of a line is assembled ahead, so that it is ready the moment a run ends: more would
  * hold memory, and leave the caches before their turn comes. A batch is handed to an instance only
  * when that is idle: "started" then means started, which the worker's run time-out relies on.
  */
 import type { Worker } from 'node:worker_threads';
 import type { ItemError, RawTensor } from '@remuda/schemas';
 import { RemudaError } from '../errors.js';
+import { BULK, BULK_SHARE, INTERACTIVE, type LaneRank, LaneShare } from '../fairness/lane-share.js';
 import type { ModelSource, ModelTensors, RunContext } from '../harness/harness.js';
 import { isOwnKind } from '../harness/registry.js';
 import type { AssembledBatch } from './batch-assembly.js';
@@ -22,11 +23,14 @@ export interface InstancePoolOptions {
   source: ModelSource;
   buffers: BufferPool;
   threads: InstanceThreads;
+  /** Least share of the rows that runs of chunks get while others wait, too. Default: BULK_SHARE. */
+  bulkShare?: number | undefined;
   /** A thread died by itself: the process cannot be trusted any more. */
   onFatal(error: Error): void;
 }
 
 interface Waiting {
+  lane: LaneRank;
   make(): AssembledBatch | undefined;
   batch: AssembledBatch | undefined;
   context: RunContext;
@@ -52,12 +56,15 @@ export class InstancePool {
   readonly #options: InstancePoolOptions;
   /** Loaded and warm: those that batches are handed to. */
   readonly #instances: Instance[] = [];
-  readonly #line: Waiting[] = [];
+  /** By lane. */
+  readonly #lines: readonly [Waiting[], Waiting[]] = [[], []];
+  readonly #lanes: LaneShare;
   #closing = false;
   #whenIdle: (() => void) | undefined;
 
   constructor(options: InstancePoolOptions) {
     this.#options = options;
+    this.#lanes = new LaneShare(options.bulkShare ?? BULK_SHARE);
   }
 
   /** Instances that take batches. */
@@ -104,15 +111,17 @@ export class InstancePool {
    * Runs a batch when an instance is idle. The batch's buffers go back to the pool whatever happens.
    * @param make called when its turn is near, and again where its goodUntil passes before that comes; undefined: nothing
    *   is left to run, and so is the answer
+   * @param lane BULK: runs of the other lane go before it, but for its least share
    * @throws what `make` throws
    */
   run(
     make: () => AssembledBatch | undefined,
     context: RunContext,
     started: (rows: number) => void,
+    lane: LaneRank = INTERACTIVE,
   ): Promise<RunAnswer | undefined> {
     return new Promise((settle, fail) => {
-      this.#line.push({ make, batch: undefined, context, started, settle, fail });
+      this.#lines[lane].push({ lane, make, batch: undefined, context, started, settle, fail });
       this.#dispatch();
     });
   }
@@ -225,16 +234,26 @@ export class InstancePool {
   }
 
   #checkIdle(): void {
-    if (this.#line.length === 0 && this.#instances.every((instance) => !instance.running)) this.#whenIdle?.();
+    if (
+      this.#lines.every((line) => line.length === 0) &&
+      this.#instances.every((instance) => !instance.running)
+    )
+      this.#whenIdle?.();
   }
 
   /** Assembled; what turns out to have nothing to run leaves the line. */
-  #firstInLine(): Waiting | undefined {
-    for (let first = this.#line[0]; first; first = this.#line[0]) {
+  #firstOf(line: Waiting[]): Waiting | undefined {
+    for (let first = line[0]; first; first = line[0]) {
       if (isAssembled(first)) return first;
-      this.#line.shift();
+      line.shift();
     }
     return undefined;
+  }
+
+  /** The run whose turn it is, of the lane whose turn it is. */
+  #firstInLine(): Waiting | undefined {
+    const [interactive, bulk] = this.#lines.map((line) => this.#firstOf(line));
+    return this.#lanes.next([interactive !== undefined, bulk !== undefined]) === BULK ? bulk : interactive;
   }
 
   /** Something of it may not begin any more: it is made anew, without that. */
@@ -251,9 +270,11 @@ export class InstancePool {
       const idle = this.#instances.find((instance) => !instance.running);
       if (!idle) return;
       if (this.#isOutdated(next)) continue;
-      this.#line.shift();
+      const contended = this.#lines.every((line) => line.length > 0);
+      this.#lines[next.lane].shift();
       idle.running = next;
       const { rows, inputs, buffers } = next.batch;
+      this.#lanes.closed(next.lane, next.lane === BULK ? [0, rows] : [rows, 0], contended, rows);
       next.started(rows);
       const { batchId, parameters } = next.context;
       const message: ToInstance = { type: 'run', rows, inputs, buffers, batchId, parameters };

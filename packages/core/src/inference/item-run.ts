@@ -5,6 +5,7 @@
 import type { ItemError, RawTensor } from '@remuda/schemas';
 import { compatibilityKey } from '../batching/compatibility.js';
 import { toItemError } from '../errors.js';
+import type { LaneRank } from '../fairness/lane-share.js';
 import type { ItemAnswer } from '../harness/harness.js';
 import type { TimeLimits } from '../store/outcome.js';
 import { type AssembledBatch, assemble, type Piece, planRuns, rowsOf } from './batch-assembly.js';
@@ -20,6 +21,10 @@ export interface ItemRunContext {
   send(message: FromRunner): void;
   /** What a run is expected to take: an item that would be over after its finishBy is not run. Default: not known. */
   expectedRunMs?: number;
+  /** Whose turn its runs take. Default: INTERACTIVE. */
+  lane?: LaneRank;
+  /** Number of the first run, where a batch is run in several calls. Default: 0. */
+  firstRun?: number;
 }
 
 /** An item and what has become of it so far: `answer`, `failed` or `runFailed` says how it ended. */
@@ -126,7 +131,9 @@ async function runGroups(
     ).map((pieces) => ({ group, pieces })),
   );
   const runsMs = await Promise.all(
-    planned.map(({ group, pieces }, run) => runOnce({ run, group, pieces }, batchId, model, context)),
+    planned.map(({ group, pieces }, at) =>
+      runOnce({ run: (context.firstRun ?? 0) + at, group, pieces }, batchId, model, context),
+    ),
   );
   return runsMs.reduce((sum, ms) => sum + ms, 0);
 }
@@ -152,11 +159,16 @@ async function runOnce(
   let seconds = 0;
   try {
     const { parameters } = group[0] as ItemRun;
-    const answer = await model.instances.run(make, { batchId, parameters }, (count) => {
-      rows = count;
-      for (const member of membersOf()) member.begun = true;
-      context.send({ type: 'run_started', batchId, run, rows });
-    });
+    const answer = await model.instances.run(
+      make,
+      { batchId, parameters },
+      (count) => {
+        rows = count;
+        for (const member of membersOf()) member.begun = true;
+        context.send({ type: 'run_started', batchId, run, rows });
+      },
+      context.lane,
+    );
     if (!answer) return 0;
     seconds = answer.seconds;
     context.send({ type: 'run_ended', batchId, run, seconds });

@@ -26,6 +26,8 @@ export interface LoadedModel {
 export interface LoadOptions {
   buffers: BufferPool;
   threads: InstanceThreads;
+  /** Least share of the rows that chunks of bulk jobs get while others wait. Default: BULK_SHARE. */
+  bulkShare?: number | undefined;
   onFatal(error: Error): void;
   onStage?(stage: LoadStage): void;
   /** Run the golden cases of the version; default true. */
@@ -40,10 +42,10 @@ export async function loadModel(
   given: ModelSource,
   options: LoadOptions,
 ): Promise<{ model: LoadedModel; golden: GoldenReport }> {
-  const { buffers, threads, onFatal, onStage = () => {}, verify = true } = options;
+  const { buffers, threads, bulkShare, onFatal, onStage = () => {}, verify = true } = options;
   onStage('loading');
   const { definition, source } = await resolveHarness(given);
-  const instances = new InstancePool({ source, buffers, threads, onFatal });
+  const instances = new InstancePool({ source, buffers, threads, bulkShare, onFatal });
   const { tensors, provider } = await instances.load(() => onStage('warming'));
   try {
     const signature = buildSignature(definition, source, tensors);

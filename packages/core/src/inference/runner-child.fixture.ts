@@ -1,13 +1,62 @@
 /**
  * A runner whose store is a folder, for tests: `<id>-<item>.in` holds an input frame, `<id>-<item>.out` gets the outcome.
- * The name of a missing input says what the claim's verdict is: `fenced-…`, `expired-…`, else payload_missing.
+ * The name of a missing input says what the claim's verdict is: `fenced-…`, `expired-…`, else payload_missing. The rows
+ * of a chunk travel as JSON: [{ id, x: [numbers] }, …]; one without x cannot be read.
  */
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import type { Column } from '../bulk/columns.js';
+import type { InputRows } from '../bulk/row-items.js';
+import type { ChunkTools } from '../bulk/run-chunk.js';
+import { itemError } from '../errors.js';
 import type { Claim } from '../store/outcome.js';
 import { serveRunner } from './runner-child.js';
 import type { BatchUnit } from './runner-protocol.js';
+
+interface TestRow {
+  id: string;
+  x?: number[];
+}
+
+const chunkTools = (): ChunkTools => ({
+  rows: {
+    async read({ rows }, payload) {
+      const given = JSON.parse(Buffer.from(payload ?? []).toString()) as TestRow[];
+      const unreadable = given.flatMap(({ x }, i) =>
+        x ? [] : [[i, itemError('invalid_row', `row ${i} has no x`)] as const],
+      );
+      const columns: Column[] = [
+        { name: 'id', type: 'string', values: given.map(({ id }) => id) },
+        { name: 'x', type: 'json', values: given.map(({ x }) => x ?? null) },
+      ];
+      return { rows, columns, failures: new Map(unreadable) };
+    },
+    close: async () => {},
+  },
+  /** One run for each stretch of readable rows of one length. */
+  map({ columns }) {
+    const x = columns[1] as Extract<Column, { type: 'json' }>;
+    const runs: InputRows[] = [];
+    for (const [row, values] of (x.values as (number[] | null)[]).entries()) {
+      if (!values) continue;
+      const last = runs.at(-1);
+      const bytes = new Uint8Array(Float32Array.from(values).buffer);
+      const [tensor] = last?.tensors ?? [];
+      if (last && tensor && last.from + last.rows === row && tensor.shape[1] === values.length) {
+        last.rows++;
+        last.tensors = [
+          { ...tensor, shape: [last.rows, values.length], bytes: Buffer.concat([tensor.bytes, bytes]) },
+        ];
+      } else {
+        const first = { name: 'x', datatype: 'FP32' as const, shape: [1, values.length], bytes };
+        runs.push({ from: row, rows: 1, tensors: [first] });
+      }
+    }
+    return { runs, failures: new Map() };
+  },
+  choose: (outputs) => outputs,
+});
 
 serveRunner(async ({ url }) => {
   const folder = fileURLToPath(url);
@@ -33,4 +82,4 @@ serveRunner(async ({ url }) => {
     },
     close: () => {},
   };
-});
+}, chunkTools);

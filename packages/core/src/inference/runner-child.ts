@@ -3,6 +3,7 @@
  * lives exactly as long as its parent wants it. What it does is told by messages (runner-protocol.ts); what happens to
  * a batch stands in batch-flow.ts. The process entry is runner-entry.ts.
  */
+import { type ChunkTools, flowChunk } from '../bulk/run-chunk.js';
 import { itemError, ModelNotLoadedError, toItemError } from '../errors.js';
 import { type FlowContext, flowBatch, type RunMessage } from './batch-flow.js';
 import { BufferPool } from './buffer-pool.js';
@@ -30,21 +31,25 @@ interface ServedModel extends LoadedModel {
   flows: Set<Promise<void>>;
 }
 
-/** Serves the parent of this process until it says stop, or is gone. */
-export function serveRunner(openStore: StoreOpener): void {
-  new RunnerChild(openStore).listen();
+/** Serves the parent of this process until it says stop, or is gone. @param openChunks asked once, at the first chunk */
+export function serveRunner(openStore: StoreOpener, openChunks?: () => ChunkTools): void {
+  new RunnerChild(openStore, openChunks).listen();
 }
 
 class RunnerChild {
   readonly #openStore: StoreOpener;
+  readonly #openChunks: (() => ChunkTools) | undefined;
+  #chunks: ChunkTools | undefined;
+  #bulkShare: number | undefined;
   readonly #models = new Map<string, ServedModel>();
   readonly #buffers = new BufferPool();
   readonly #threads = new InstanceThreads();
   #store: OpenStore | undefined;
   #device = 'cpu';
 
-  constructor(openStore: StoreOpener) {
+  constructor(openStore: StoreOpener, openChunks: (() => ChunkTools) | undefined) {
     this.#openStore = openStore;
+    this.#openChunks = openChunks;
   }
 
   listen(): void {
@@ -78,8 +83,9 @@ class RunnerChild {
     }
   }
 
-  async #init({ store, device }: Extract<ToRunner, { type: 'init' }>): Promise<void> {
+  async #init({ store, device, bulkShare }: Extract<ToRunner, { type: 'init' }>): Promise<void> {
     this.#device = device;
+    this.#bulkShare = bulkShare;
     this.#store = await this.#openStore(store, {
       memory: this.#buffers,
       log: (message) => this.#log('warn', { component: 'store' }, message),
@@ -95,6 +101,7 @@ class RunnerChild {
       const { model, golden } = await loadModel(source, {
         buffers: this.#buffers,
         threads: this.#threads,
+        bulkShare: this.#bulkShare,
         verify,
         onFatal: (error) => this.#die(error),
         onStage: (stage) => this.#send({ type: 'load_stage', seq, stage }),
@@ -147,7 +154,8 @@ class RunnerChild {
     const { batchId, modelId } = message;
     try {
       if (!model) throw new ModelNotLoadedError(modelId);
-      await flowBatch(message, model, this.#context());
+      if (message.chunk) await flowChunk(message, model, { ...this.#context(), chunks: this.#chunkTools() });
+      else await flowBatch(message, model, this.#context());
     } catch (error) {
       this.#send({ type: 'batch_failed', batchId, error: toItemError(error, 'store_unavailable') });
     }
@@ -161,6 +169,12 @@ class RunnerChild {
       device: this.#device,
       send: (message) => this.#send(message),
     };
+  }
+
+  #chunkTools(): ChunkTools {
+    this.#chunks ??= this.#openChunks?.();
+    if (!this.#chunks) throw new Error('this runner takes no chunks');
+    return this.#chunks;
   }
 
   async #stop(): Promise<void> {

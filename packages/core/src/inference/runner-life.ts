@@ -33,6 +33,8 @@ export interface RunnerLifeOptions {
   environment?: NodeJS.ProcessEnv;
   device: string;
   store: StoreAddress;
+  /** As in RunnerProcessOptions. */
+  bulkShare?: number;
   clock: Clock;
   log: RunnerLog;
   /** How often the child's main thread is pinged. */
@@ -76,6 +78,8 @@ export interface BatchOrder {
   begun?: boolean;
   /** What a run of it is expected to take: an item that would be over too late is not run. Default: not known. */
   expectedRunMs?: number;
+  /** Its one unit is a chunk of a bulk job: many runs, each of which lets others go before it. Default: no. */
+  chunk?: boolean;
 }
 
 export interface BatchReport {
@@ -168,10 +172,10 @@ export class RunnerLife {
 
   /** Resolves when the child serves. @throws Error when it dies first */
   begin(): Promise<void> {
-    const { store, device } = this.#options;
+    const { store, device, bulkShare } = this.#options;
     return new Promise<void>((resolve, reject) => {
       this.#ready = { resolve: () => resolve(), reject };
-      this.#send({ type: 'init', store, device });
+      this.#send({ type: 'init', store, device, bulkShare });
     }).then(() => this.#scheduleHeartbeat());
   }
 

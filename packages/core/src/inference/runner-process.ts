@@ -38,6 +38,8 @@ export interface RunnerProcessOptions {
   /** cpu, cuda:0, … */
   device: string;
   store: StoreAddress;
+  /** Least share of the rows that chunks of bulk jobs get while others wait. Default: BULK_SHARE. */
+  bulkShare?: number;
   log: RunnerLog;
   clock?: Clock;
   /** Another entry than the real runner, for tests. */

@@ -45,7 +45,7 @@ export type LoadStage = 'loading' | 'warming' | 'verifying';
 
 export type ToRunner =
   /** First of all; answered by `ready`. */
-  | { type: 'init'; store: StoreAddress; device: string }
+  | { type: 'init'; store: StoreAddress; device: string; bulkShare?: number | undefined }
   /** The version is loaded beside the one of that modelId which is there, and takes its place once it is verified. */
   | { type: 'load'; source: ModelSource; verify: boolean; seq: number }
   /** From the next run on. Nothing happens where the model is not loaded: it will be, with its configuration. */
@@ -53,7 +53,7 @@ export type ToRunner =
   /** Answered by `scaled`, or by `load_failed`. */
   | { type: 'scale'; modelId: string; instances: number; seq: number }
   | { type: 'unload'; modelId: string; seq: number }
-  /** begun, expectedRunMs: as in BatchOrder of runner-life.ts. */
+  /** begun, expectedRunMs, chunk: as in BatchOrder of runner-life.ts. */
   | {
       type: 'run';
       modelId: string;
@@ -62,6 +62,7 @@ export type ToRunner =
       workerId: string;
       begun?: boolean;
       expectedRunMs?: number;
+      chunk?: boolean;
     }
   | { type: 'ping'; seq: number }
   | { type: 'stop' };

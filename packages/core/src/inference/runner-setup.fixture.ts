@@ -5,6 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { decodeFrame, encodeFrame, type RawTensor } from '@remuda/schemas';
+import type { ChunkOrder, ChunkResult } from '../bulk/chunk.js';
+import { decodeResult, encodeOrder } from '../bulk/chunk-codec.js';
 import { builtFile } from './built-file.js';
 import {
   type BatchReport,
@@ -46,11 +48,36 @@ export async function setup(repository: string, options: Partial<RunnerProcessOp
   };
   const run = (model: string, units: BatchUnit[]): Promise<BatchReport> =>
     runner.run({ modelId: `${model}@1`, batchId: `bat_${batches++}`, units, workerId: 'w' });
+  /** Puts rows as runner-child.fixture.ts has them, and runs them as a chunk. */
+  const runChunk = async (
+    model: string,
+    rows: readonly { id: string; x?: number[] }[],
+    order: Partial<ChunkOrder> = {},
+  ): Promise<{ report: BatchReport; result(): Promise<ChunkResult> }> => {
+    const id = `chunk-${batches}`;
+    const whole: ChunkOrder = { ...CHUNK, rows: rows.length, ...order };
+    await writeFile(join(folder, `${id}-0.in`), encodeOrder(whole, Buffer.from(JSON.stringify(rows))));
+    const units = [unit(id, rows.length)];
+    const batchId = `bat_${batches++}`;
+    const report = await runner.run({ modelId: `${model}@1`, batchId, units, workerId: 'w', chunk: true });
+    return { report, result: async () => decodeResult(await readFile(join(folder, `${id}-0.out`))) };
+  };
   const answer = async (id: string) => decodeFrame(await readFile(join(folder, `${id}-0.out`)));
   const load = (model: string, changes = {}, options: LoadOptions = {}) =>
     runner.load(sourceOf(repository, model, changes), options);
-  return { runner, lost, put, run, answer, load };
+  return { runner, lost, put, run, runChunk, answer, load };
 }
+
+const CHUNK: ChunkOrder = {
+  job: 'batch_a',
+  firstRow: 1_000,
+  rows: 0,
+  source: null,
+  range: { kind: 'payload' },
+  read: { format: 'jsonl' },
+  mapping: { inputs: [{ input: 'x', columns: ['x'], rowShape: [4] }], keep: ['id'], idColumn: 'id' },
+  choice: {},
+};
 
 export function unit(requestId: string, rows = 1): BatchUnit {
   const acceptedAt = Date.now();

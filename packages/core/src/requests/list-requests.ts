@@ -5,6 +5,7 @@
  */
 import type { RequestRecord } from '@remuda/schemas';
 import type { Sight } from '../access/caller.js';
+import { isChunkId } from '../bulk/chunk-door.js';
 import { RemudaError } from '../errors.js';
 import type { Place } from '../store/newest-first.js';
 import type { RequestStore } from '../store/request-store.js';
@@ -88,10 +89,10 @@ async function readPage(
 }
 
 function matches(
-  { document, status }: StoredRecord,
+  { requestId, document, status }: StoredRecord,
   { tenant, model, status: wanted, tag }: RequestFilter,
 ): boolean {
-  if (document.shadowOf !== undefined) return false;
+  if (document.shadowOf !== undefined || isChunkId(requestId)) return false;
   if (tenant !== undefined && document.tenant !== tenant) return false;
   if (model !== undefined && document.model !== model) return false;
   if (wanted !== undefined && status !== wanted) return false;

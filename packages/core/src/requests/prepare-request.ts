@@ -37,11 +37,13 @@ export interface Preparation {
   now: number;
 }
 
+/** Nothing shares a batch with a chunk. */
+const CHUNK_GROUP = 'chunk';
 const DEFAULT_METADATA: RequestMetadata = { priority: 5 };
 
 export function prepareRequest(preparation: Preparation): Acceptance {
   const { submission, defaultResultTtlS, after, now } = preparation;
-  const { items, options, reserved } = submission;
+  const { items, options, reserved, chunk } = submission;
   const metadata = options.metadata ?? DEFAULT_METADATA;
   const supplied = options.request_id;
   // What is compared with a repeated call must not depend on how its header was written.
@@ -49,7 +51,7 @@ export function prepareRequest(preparation: Preparation): Acceptance {
   const payloads = items.map((item) => (asTheyCame && item.frame) || payloadOf(item, options.parameters));
   const deadlines = deadlinesOf(metadata, now);
   return {
-    requestId: supplied ?? reserved?.requestId ?? newRequestId(),
+    requestId: supplied ?? chunk?.id ?? reserved?.requestId ?? newRequestId(),
     nonce: newNonce(),
     // An id of our own making is never sent again, so nothing is compared with it.
     fingerprint: supplied === undefined ? (reserved?.fingerprint ?? '') : fingerprintOf(submission),
@@ -73,8 +75,10 @@ function documentOf(
   metadata: RequestMetadata,
   payloads: readonly Buffer[],
 ): RequestDocument {
-  const { items, options, hasItems, tenant, keyId, traceId } = submission;
-  const units = unitsOf(items, signature, options.parameters);
+  const { items, options, hasItems, tenant, keyId, traceId, chunk } = submission;
+  const units = chunk
+    ? [[1, chunk.rows, CHUNK_GROUP] satisfies UnitRun]
+    : unitsOf(items, signature, options.parameters);
   const [only] = payloads;
   const cache = resultCache && cacheTicket(submission, signature, resultCache);
   return {

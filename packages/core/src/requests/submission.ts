@@ -47,6 +47,8 @@ export interface Submission {
   /** The id that was set aside for it, where the call has an Idempotency-Key. */
   reserved?: ReservedId;
   traceId: string;
+  /** A chunk of a bulk job: its one item is a frame, and what it holds is not looked at before it runs. */
+  chunk?: { id: string; rows: number };
   /** Where it stands in the body, for what is found out later; default: it is the body. */
   path?: readonly PropertyKey[];
 }

@@ -131,14 +131,15 @@ export class RequestSubmitter {
         signature,
         route: withTarget(route, target),
         notices: allNotices(target.notices, notices, late),
-        resultCache: target.resultCache,
+        resultCache: submission.chunk ? undefined : target.resultCache,
         defaultResultTtlS: resultTtlS,
-        after: submission.options.webhook !== undefined || endpoints.wants(submission),
+        after: !submission.chunk && (submission.options.webhook !== undefined || endpoints.wants(submission)),
         now: clock.now(),
       });
       if (target.resultCache && submission.options.cache === 'bypass')
         this.#deps.metrics.resultCache.inc({ model: signature.model, outcome: 'bypass' });
-      const supplied = submission.options.request_id !== undefined || submission.reserved !== undefined;
+      const { options, reserved, chunk } = submission;
+      const supplied = (options.request_id ?? reserved ?? chunk) !== undefined;
       return { acceptance, partition, traceId: submission.traceId, supplied, admitted };
     } catch (error) {
       admission.leave(admitted);
@@ -157,15 +158,16 @@ export class RequestSubmitter {
   }
 
   #resolveRoute(
-    { options, lane, items }: Submission,
+    { options, lane, items, chunk }: Submission,
     signature: ModelSignature,
   ): { route: Route; partition: Partition; notices: string[]; rows: number } {
     const { fleet, admission, rowMeans, clock } = this.#deps;
     const { model, affinity, version } = signature;
-    const rows = items.reduce((sum, { tensors }) => sum + rowsOf(tensors, signature), 0);
+    const rows = chunk?.rows ?? items.reduce((sum, { tensors }) => sum + rowsOf(tensors, signature), 0);
     const question = { model, version, requested: options.device, affinity, lane, rows };
     const route = resolveRoute(question, { fleet, depths: admission.depths, rowMeans, clock });
-    rowMeans.count(model, rows);
+    // One of many thousand rows says nothing of what others are like.
+    if (!chunk) rowMeans.count(model, rows);
     const deviceClass = route.device_class as DeviceClass;
     const partition = { model, deviceClass, lane };
     if (!fleet.liveClasses(model, version).has(deviceClass))
@@ -241,13 +243,15 @@ export class RequestSubmitter {
     const { metrics, life, clock, admission } = this.#deps;
     const { acceptance, partition } = prepared;
     const runs = acceptance.follows === undefined;
+    const isChunk = partition.lane === 'chunks';
     if (runs) this.#wake(partition, acceptance.document.version);
     const { model, deviceClass: device_class, lane } = partition;
     metrics.accepted.inc({ model, device_class, lane });
     for (const payload of acceptance.payloads) metrics.payloadBytes.observe({ model }, payload.length);
     if (life.enabled) this.#logAcceptance(prepared);
-    this.#deps.lost?.note(acceptance.requestId, acceptance.resultTtlMs);
-    if (runs) this.#deps.shadows?.offer(acceptance);
+    // Its coordinator keeps account of a chunk, and removes it when it has the answers.
+    if (!isChunk) this.#deps.lost?.note(acceptance.requestId, acceptance.resultTtlMs);
+    if (runs && !isChunk) this.#deps.shadows?.offer(acceptance);
     const quotas = admission.quotas(partition, acceptance.document.tenant);
     return { record: presentRequest(recordOf(acceptance), clock.now()), known: false, quotas };
   }

@@ -6,6 +6,7 @@
  * Field by field what lies in Redis: scripts/accept-request-N.lua and stored-record.ts. Next: queue/job-queue.ts.
  */
 import type { ItemError, Route, TerminalStatus } from '@remuda/schemas';
+import { isChunkId } from '../bulk/chunk-door.js';
 import { finishDeadlineError, startDeadlineError } from '../deadlines/deadline-errors.js';
 import type { BatchUnit } from '../inference/runner-protocol.js';
 import { isShadowId } from '../models/shadow-id.js';
@@ -313,7 +314,7 @@ export class RequestStore {
         status,
         JSON.stringify(error),
         guard,
-        status === 'failed' && isDeadLetter(error.code) && !isShadowId(requestId) ? '1' : '',
+        status === 'failed' && isDeadLetter(error.code) && !isSpare(requestId) ? '1' : '',
         this.keys.letterLimits,
         nonce,
       ],
@@ -402,6 +403,20 @@ export class RequestStore {
     return reply === 0 ? 'right' : reply === 1 ? 'mended' : 'busy';
   }
 
+  /** Removes a request that has ended, with its outcomes: whoever wanted them has them. */
+  async remove(record: StoredRecord): Promise<void> {
+    const { requestId, nonce, token, items } = record;
+    const shard = this.keys.shardOf(requestId);
+    const outcomes = Array.from({ length: items }, (_, item) =>
+      this.keys.largeResult(requestId, nonce, item, token),
+    );
+    await Promise.all([
+      this.#redis.unlink(this.keys.record(requestId), ...outcomes),
+      this.#redis.zrem(this.keys.all(shard), requestId),
+      this.#redis.zrem(this.keys.open(shard), requestId),
+    ]);
+  }
+
   /** No longer lists a request as open (its record is gone or has ended). */
   async forgetOpen(requestId: string): Promise<void> {
     await this.#redis.zrem(this.keys.open(this.keys.shardOf(requestId)), requestId);
@@ -466,8 +481,12 @@ export class RequestStore {
   }
 }
 
-/** Nobody wants the copies of a shadow back. */
+/** Nobody wants the copies of a shadow back, and a chunk's coordinator sends it again by itself. */
+function isSpare(requestId: string): boolean {
+  return isShadowId(requestId) || isChunkId(requestId);
+}
+
 function kindOf({ unit, kind, error }: UnitWrite): string {
-  const kept = kind === 'error' && error && isDeadLetter(error.code) && !isShadowId(unit.requestId);
+  const kept = kind === 'error' && error && isDeadLetter(error.code) && !isSpare(unit.requestId);
   return kept ? `dead:${JSON.stringify(error)}` : kind;
 }

@@ -1,0 +1,262 @@
+/**
+ * The runner's side of a chunk: claimed, its rows read where they lie, mapped to inputs, run as a stream of full batches
+ * (the next is made ready while one runs; other requests go before each), and answered in one outcome. Every row gets an
+ * answer of its own; what kills the process is found by the coordinator, which sends the halves.
+ */
+import type { ItemError, ModelSignature, RawTensor } from '@remuda/schemas';
+import { toItemError } from '../errors.js';
+import { BULK } from '../fairness/lane-share.js';
+import type { FlowContext, RunMessage } from '../inference/batch-flow.js';
+import { type ItemRun, newItemRun, runItems } from '../inference/item-run.js';
+import type { LoadedModel } from '../inference/loaded-model.js';
+import { errorFrame } from '../inference/run-batch.js';
+import type { BatchUnit, UnitOutcome } from '../inference/runner-protocol.js';
+import type { Claim, UnitWrite } from '../store/outcome.js';
+import type { ChunkResult, Mapping, OutputChoice, OutputColumn, RowFailure } from './chunk.js';
+import { decodeOrder, encodeResult } from './chunk-codec.js';
+import type { Column, RowBlock } from './columns.js';
+import { OutputGatherer } from './gather-outputs.js';
+import type { RowReader } from './input/bulk-input.js';
+import { batchesOf, halvesOf, type InputRows, mayShareItem, partOf } from './row-items.js';
+import { columnRows, rowAsJson, textAt } from './row-values.js';
+
+/** Rows as inputs; rows that cannot be one are left out. */
+export interface MappedRows {
+  runs: InputRows[];
+  /** By index in the block. */
+  failures: Map<number, ItemError>;
+}
+
+export interface ChunkTools {
+  rows: RowReader;
+  map(block: RowBlock, mapping: Mapping, signature: ModelSignature): MappedRows;
+  /** What is wanted of the outputs. */
+  choose(outputs: OutputColumn[], choice: OutputChoice): OutputColumn[];
+}
+
+export interface ChunkContext extends FlowContext {
+  chunks: ChunkTools;
+}
+
+/** Batches made ready beside those that run: one waits for its turn, and of images one is decoded. */
+const AHEAD = 2;
+
+/** Runs a chunk from claim to written outcome and reports it. Rejects only when the store does. */
+export async function flowChunk(
+  message: RunMessage,
+  model: LoadedModel,
+  context: ChunkContext,
+): Promise<void> {
+  const started = performance.now();
+  const unit = message.units[0] as BatchUnit;
+  const [claim] = await context.store.claimAndFetch([unit], message.workerId, message.begun);
+  try {
+    const fetchMs = performance.now() - started;
+    if (claim?.verdict !== 'run') return report(message, context, unclaimed(claim), fetchMs, 0, 0);
+    const { write, runMs } = await answerChunk(unit, claim.payload, message, model, context);
+    const beforeWrite = performance.now();
+    const [verdict] = await context.store.writeOutcomes([write]);
+    const outcome: UnitOutcome =
+      verdict?.verdict === 'written'
+        ? {
+            kind: 'written',
+            ok: write.kind === 'ok',
+            ended: verdict.ended,
+            ...(write.error && { code: write.error.code }),
+          }
+        : { kind: 'dropped', reason: dropped(verdict?.verdict) };
+    report(message, context, outcome, fetchMs, runMs, performance.now() - beforeWrite);
+  } finally {
+    if (claim?.verdict === 'run' && claim.memory) context.buffers.release(claim.memory);
+  }
+}
+
+function unclaimed(claim: Claim | undefined): UnitOutcome {
+  const reason = claim?.verdict;
+  if (reason === 'fenced' || reason === 'already_terminal') return { kind: 'dropped', reason };
+  return { kind: 'dropped', reason: 'record_missing' };
+}
+
+function dropped(verdict: string | undefined): Extract<UnitOutcome, { kind: 'dropped' }>['reason'] {
+  return verdict === 'fenced' || verdict === 'already_terminal' ? verdict : 'record_missing';
+}
+
+function report(
+  { batchId }: RunMessage,
+  { send }: ChunkContext,
+  outcome: UnitOutcome,
+  fetchMs: number,
+  runMs: number,
+  writeMs: number,
+): void {
+  send({ type: 'batch_done', batchId, outcomes: [outcome], fetchMs, runMs, writeMs });
+}
+
+async function answerChunk(
+  unit: BatchUnit,
+  payload: Uint8Array,
+  message: RunMessage,
+  model: LoadedModel,
+  context: ChunkContext,
+): Promise<{ write: UnitWrite; runMs: number }> {
+  try {
+    const result = await runChunk(payload, message, model, context);
+    return { write: { unit, kind: 'ok', frame: encodeResult(result) }, runMs: result.seconds * 1000 };
+  } catch (failure) {
+    const error = toItemError(failure, 'invalid_row');
+    return { write: { unit, kind: 'error', error, frame: errorFrame({ error }) }, runMs: 0 };
+  }
+}
+
+/** @throws RemudaError source_unreadable, invalid_file and what else is no single row's fault */
+async function runChunk(
+  payload: Uint8Array,
+  message: RunMessage,
+  model: LoadedModel,
+  context: ChunkContext,
+): Promise<ChunkResult> {
+  const decoded = decodeOrder(payload);
+  if (!decoded) throw new Error('a request of the lane for chunks holds no chunk');
+  const { order } = decoded;
+  const { range, source, read, mapping } = order;
+  const columns = wantedColumns(mapping);
+  const wanted = { source, range, read, columns, firstRow: order.firstRow, rows: order.rows };
+  const block = await context.chunks.rows.read(wanted, decoded.payload);
+  const { from, to } = order.slice ?? { from: 0, to: order.rows };
+  const mapped = context.chunks.map(block, mapping, model.signature);
+  const run = new ChunkRun({ from, to, message, model, context });
+  await run.rows(mapped.runs);
+  const failures = new Map([...block.failures, ...mapped.failures, ...run.failures]);
+  return {
+    firstRow: order.firstRow + from,
+    rows: to - from,
+    ...(block.rowNumbers && { rowNumbers: block.rowNumbers.slice(from, to) }),
+    ids: idsOf(block, mapping, from, to),
+    outputs: context.chunks.choose(run.outputs.columns(), order.choice),
+    kept: keptOf(block, mapping, from, to),
+    failures: failuresOf(failures, block, from, to),
+    device: context.device,
+    workerId: message.workerId,
+    seconds: run.seconds,
+  };
+}
+
+/** Of formats by column no others are read. null: all, since a row is one object. */
+function wantedColumns({ inputs, keep, idColumn }: Mapping): string[] | null {
+  if (inputs.length === 0) return null;
+  return [
+    ...new Set([...inputs.flatMap((input) => input.columns), ...keep, ...(idColumn ? [idColumn] : [])]),
+  ];
+}
+
+interface ChunkRunNeeds {
+  /** Rows of the block that are wanted. */
+  from: number;
+  to: number;
+  message: RunMessage;
+  model: LoadedModel;
+  context: ChunkContext;
+}
+
+class ChunkRun {
+  readonly outputs: OutputGatherer;
+  /** By index in the block. */
+  readonly failures = new Map<number, ItemError>();
+  /** Native. */
+  seconds = 0;
+  readonly #needs: ChunkRunNeeds;
+  readonly #share: boolean;
+  /** Numbers of its runs: one is never used twice. */
+  #run = 0;
+
+  constructor(needs: ChunkRunNeeds) {
+    this.#needs = needs;
+    this.#share = mayShareItem(needs.model);
+    this.outputs = new OutputGatherer(needs.to - needs.from);
+  }
+
+  /** As a stream of full batches, some of them ahead of those that run. */
+  async rows(runs: readonly InputRows[]): Promise<void> {
+    const { model, from, to } = this.#needs;
+    const { maxBatchSize } = model.batch;
+    const inside = runs.flatMap((run) => within(run, from, to));
+    const batches = batchesOf(inside, maxBatchSize, this.#share ? maxBatchSize : 1)[Symbol.iterator]();
+    const work = async (): Promise<void> => {
+      for (let next = batches.next(); !next.done; next = batches.next()) await this.#batch(next.value);
+    };
+    await Promise.all(Array.from({ length: model.instances.size + AHEAD }, work));
+  }
+
+  async #batch(rows: readonly InputRows[]): Promise<void> {
+    const { message, model, context } = this.#needs;
+    const items = rows.map(({ tensors, parameters }) => newItemRun(tensors, parameters ?? {}));
+    const firstRun = this.#run;
+    this.#run += rows.reduce((sum, one) => sum + one.rows, 0);
+    const own = { ...context, lane: BULK, firstRun } as const;
+    this.seconds += (await runItems(items, message.batchId, model, own)) / 1000;
+    const together: InputRows[] = [];
+    for (const [i, item] of items.entries()) {
+      const one = rows[i] as InputRows;
+      const error = item.failed ?? item.runFailed?.error;
+      if (!error) this.#keep(one, item);
+      else if (one.rows === 1 && !(item.runFailed && !item.runFailed.alone))
+        this.failures.set(one.from, error);
+      else if (item.runFailed && !item.runFailed.alone) together.push(one);
+      else for (const half of halvesOf([one])) await this.#batch(half);
+    }
+    // One of them is at fault, and which is not known yet.
+    if (together.length > 0)
+      for (const half of halvesOf(together)) if (half.length > 0) await this.#batch(half);
+  }
+
+  #keep({ from: row, rows }: InputRows, { answer }: ItemRun): void {
+    const { model, from } = this.#needs;
+    for (const output of answer?.outputs ?? []) {
+      const { batch_axis: axis } = model.signature.outputs.find(({ name }) => name === output.name) ?? {
+        batch_axis: null,
+      };
+      this.outputs.add(row - from, rows, output, withoutAxis(output, axis));
+    }
+  }
+}
+
+/** The part of the rows that lies in [from, to). */
+function within(run: InputRows, from: number, to: number): InputRows[] {
+  const begin = Math.max(run.from, from);
+  const end = Math.min(run.from + run.rows, to);
+  if (begin >= end) return [];
+  return [partOf(run, begin - run.from, end - run.from)];
+}
+
+function withoutAxis({ shape }: RawTensor, axis: number | null): number[] {
+  return axis === null ? [...shape] : shape.filter((_, at) => at !== axis);
+}
+
+function idsOf(block: RowBlock, { idColumn }: Mapping, from: number, to: number): ChunkResult['ids'] {
+  const column = idColumn === null ? undefined : block.columns.find(({ name }) => name === idColumn);
+  if (!column) return null;
+  return Array.from({ length: to - from }, (_, i) => textAt(column, from + i));
+}
+
+function keptOf(block: RowBlock, { keep }: Mapping, from: number, to: number): Column[] {
+  return keep.flatMap((name) => {
+    const column = block.columns.find((one) => one.name === name);
+    return column ? [columnRows(column, from, to)] : [];
+  });
+}
+
+function failuresOf(
+  failures: ReadonlyMap<number, ItemError>,
+  block: RowBlock,
+  from: number,
+  to: number,
+): RowFailure[] {
+  return [...failures]
+    .filter(([row]) => row >= from && row < to)
+    .sort(([a], [b]) => a - b)
+    .map(([row, error]) => ({
+      index: row - from,
+      error,
+      input: block.rawOf?.(row) ?? rowAsJson(block.columns, row),
+    }));
+}
