@@ -323,6 +323,21 @@ export class Keys {
     return `${this.space.prefix}:{bulk}:files${tenant === null ? '' : `:of:${tenant}`}`;
   }
 
+  /** Sorted set: ids of the files that are not kept for ever, by the time at which they go. */
+  bulkFilesDue(): string {
+    return `${this.space.prefix}:{bulk}:files:due`;
+  }
+
+  /** String: which folder REMUDA_FILES of this fleet is, as the marker in it says. */
+  bulkFolder(): string {
+    return `${this.space.prefix}:{bulk}:folder`;
+  }
+
+  /** String with a time to live: who deletes files whose time has passed. */
+  bulkFileSweeperLease(): string {
+    return `${this.space.prefix}:bulk:file-sweeper`;
+  }
+
   /** Channel: id of a bulk job of which something else is wanted now. */
   bulkChanged(): string {
     return `${this.space.prefix}:bulk:changed`;
