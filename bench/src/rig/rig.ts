@@ -239,6 +239,8 @@ export class Rig {
       REMUDA_KEY_PREFIX: KEY_PREFIX,
       REMUDA_MODELS: join(this.#folder, 'models'),
       REMUDA_FILES: this.#files,
+      // Inputs and outputs of the bench lie in temporary folders, images in the checkout.
+      REMUDA_BULK_PATHS: [tmpdir(), ROOT].join(),
       ...(this.#options.logLevel ? { REMUDA_LOG_LEVEL: this.#options.logLevel } : {}),
     };
   }

@@ -181,7 +181,9 @@ export class ChaosFleet {
 
   #settings(): Pick<ChaosFleetOptions, 'env' | 'workerEnv' | 'apiEnv'> {
     const { env, workerEnv, apiEnv } = this.options;
-    return { env: { ...WEBHOOK_ENV, ...env }, workerEnv: { ...DELIVERY_ENV, ...workerEnv }, apiEnv };
+    const { files } = this.bulkPlace;
+    const bulk = { REMUDA_FILES: files, REMUDA_BULK_PATHS: this.folder };
+    return { env: { ...WEBHOOK_ENV, ...bulk, ...env }, workerEnv: { ...DELIVERY_ENV, ...workerEnv }, apiEnv };
   }
 
   #hooks(slot: ProcessSlot): Record<string, string> {
