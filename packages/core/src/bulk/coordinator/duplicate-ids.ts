@@ -94,7 +94,7 @@ function duplicatesOf(entries: Buffer): DuplicateId[] {
   const seen = new Map<string, number>();
   const found: DuplicateId[] = [];
   for (let at = 0; at < entries.length; at += ENTRY_BYTES) {
-    const hash = entries.latin1Slice(at, at + HASH_BYTES);
+    const hash = entries.toString('latin1', at, at + HASH_BYTES);
     const row = entries.readUIntBE(at + HASH_BYTES, ROW_BYTES);
     const first = seen.get(hash);
     if (first === undefined) seen.set(hash, row);

@@ -7,7 +7,7 @@ import type { ChunkResult, Mapping } from '../chunk.js';
 import type { ColumnInfo } from '../columns.js';
 import type { OpenedInput, RowReader } from '../input/bulk-input.js';
 import type { BulkSpec, StoredBulkJob } from '../job-record.js';
-import type { ByteSink, OutputEncoder } from '../output/bulk-output.js';
+import type { OutputEncoder } from '../output/bulk-output.js';
 
 export interface CoordinatorTools {
   /** @param work the work folder */
