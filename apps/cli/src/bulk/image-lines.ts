@@ -8,11 +8,18 @@ export interface ImageLines {
   /** Name of the column, which is that of the model's input. */
   name: string;
   lines: AsyncIterable<string>;
+  /** Of the images, in the same order. */
+  paths: string[];
 }
 
-/** @param place a folder, a glob, or an image */
-export async function imageLines(place: string, inputName: () => Promise<string>): Promise<ImageLines> {
-  const { paths, root } = await imagesOf(place);
+/** @param place a folder, a glob, or an image @param most the first so many of them */
+export async function imageLines(
+  place: string,
+  inputName: () => Promise<string>,
+  most = Number.POSITIVE_INFINITY,
+): Promise<ImageLines> {
+  const { paths: all, root } = await imagesOf(place);
+  const paths = all.slice(0, most);
   if (paths.length === 0) throw usageError(`--in ${place}: there are no images.`);
   const name = await inputName();
   async function* lines(): AsyncGenerator<string> {
@@ -21,7 +28,7 @@ export async function imageLines(place: string, inputName: () => Promise<string>
       yield `${JSON.stringify({ custom_id: relative(root, path), [name]: bytes.toString('base64') })}\n`;
     }
   }
-  return { name, lines: lines() };
+  return { name, lines: lines(), paths };
 }
 
 async function imagesOf(place: string): Promise<{ paths: string[]; root: string }> {
