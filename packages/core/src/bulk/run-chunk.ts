@@ -29,7 +29,8 @@ export interface MappedRows {
 
 export interface ChunkTools {
   rows: RowReader;
-  map(block: RowBlock, mapping: Mapping, signature: ModelSignature): MappedRows;
+  /** @param firstRow number of the block's first row in the input, for messages */
+  map(block: RowBlock, mapping: Mapping, signature: ModelSignature, firstRow: number): MappedRows;
   /** What is wanted of the outputs. */
   choose(outputs: OutputColumn[], choice: OutputChoice): OutputColumn[];
 }
@@ -123,7 +124,7 @@ async function runChunk(
   const wanted = { source, range, read, columns, firstRow: order.firstRow, rows: order.rows };
   const block = await context.chunks.rows.read(wanted, decoded.payload);
   const { from, to } = order.slice ?? { from: 0, to: order.rows };
-  const mapped = context.chunks.map(block, mapping, model.signature);
+  const mapped = context.chunks.map(block, mapping, model.signature, order.firstRow);
   const run = new ChunkRun({ from, to, message, model, context });
   await run.rows(mapped.runs);
   const failures = new Map([...block.failures, ...mapped.failures, ...run.failures]);

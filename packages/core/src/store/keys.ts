@@ -328,11 +328,6 @@ export class Keys {
     return `${this.space.prefix}:{bulk}:sweeper`;
   }
 
-  /** String: mark of the folder REMUDA_FILES that all of the fleet see. */
-  bulkFolder(): string {
-    return `${this.space.prefix}:{bulk}:folder`;
-  }
-
   /** Hash: what is known of a file in REMUDA_FILES. */
   bulkFile(id: string): string {
     return `${this.space.prefix}:{bulk}:file:${id}`;

@@ -89,11 +89,12 @@ function urlOf(file: ManifestFile, manifestUrl: string): string {
   );
 }
 
-function httpFile(
+/** @param sha256 null: whatever comes is taken, and gone on with by its ETag or date */
+export function httpFile(
   url: string,
   path: string,
   size: number | null,
-  sha256: string,
+  sha256: string | null,
   requests: HttpRequests,
 ): SourceFile {
   const open = (from: OpenFrom, signal: AbortSignal): Promise<OpenedFile> =>
