@@ -35,7 +35,9 @@ function inputLines({ input }: DryRun, terminal: Terminal): string[] {
     rows === null ? undefined : `${count(rows)} rows`,
     bytes === null ? undefined : `${count(bytes)} bytes`,
   ];
-  const shown = columns.slice(0, MOST_COLUMNS).map(({ name, type }) => [`  ${name}`, type ?? 'by its values']);
+  const shown = columns
+    .slice(0, MOST_COLUMNS)
+    .map(({ name, type }) => [`  ${name}`, type ?? 'by its values']);
   const more = columns.length - shown.length;
   return [
     `${terminal.colours.bold('input')}  ${[`${format}${packed}`, ...size.filter(Boolean)].join(', ')}`,
@@ -75,7 +77,11 @@ function outputLines({ output }: DryRun, terminal: Terminal): string[] {
   return [
     terminal.colours.bold('output'),
     ...table(
-      [{ title: '  column', shrinkTo: 20 }, { title: 'type', shrinkTo: 20 }, { title: '', shrinkTo: 20 }],
+      [
+        { title: '  column', shrinkTo: 20 },
+        { title: 'type', shrinkTo: 20 },
+        { title: '', shrinkTo: 20 },
+      ],
       rows,
       terminal,
     ),

@@ -17,8 +17,8 @@ import { withProgress } from '../terminal/progress.js';
 import { type ChunkPlan, chunkPlan } from './chunk-plan.js';
 import { dryRunLines } from './dry-run-text.js';
 import { type OutputColumnPlan, outputColumns } from './output-columns.js';
-import { openSampleRunner, type SampleRunner } from './sample-runner.js';
 import { type Sample, takeSample } from './sample.js';
+import { openSampleRunner, type SampleRunner } from './sample-runner.js';
 import type { Scoring } from './score-api.js';
 import { type ScorePlan, scorePlan } from './score-plan.js';
 
@@ -67,7 +67,13 @@ async function looked(
     const served = await runner.served();
     const found = described(plan, input, served.signature);
     if (found.problems.length > 0) return found;
-    const sample = await takeSample({ plan, input, mapping: found.mapping, folder, imageColumn: runner.imageColumn(served.signature) });
+    const sample = await takeSample({
+      plan,
+      input,
+      mapping: found.mapping,
+      folder,
+      imageColumn: runner.imageColumn(served.signature),
+    });
     if (sample === null) return found;
     const scored = withProgress(context.terminal, `scoring ${sample.rows} rows`, () => runner.score(sample));
     const job = await Promise.race([scored, signals.first]);

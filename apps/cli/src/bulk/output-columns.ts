@@ -2,7 +2,7 @@
 import type { ColumnInfo } from '@remuda/core/bulk/columns';
 import type { DescribedMapping } from '@remuda/core/bulk/mapping/describe-mapping';
 import { chosenSignature } from '@remuda/core/bulk/output/output-choice';
-import { type OutputLayout, layoutOf } from '@remuda/core/bulk/output/output-layout';
+import { layoutOf, type OutputLayout } from '@remuda/core/bulk/output/output-layout';
 import type { ModelSignature } from '@remuda/schemas';
 import type { ScorePlan } from './score-plan.js';
 
@@ -26,11 +26,17 @@ export function outputColumns(
 ): OutputColumnPlan[] | Error {
   try {
     const { outputs, top_k: topK, argmax } = output;
-    const choice = { ...(outputs ? { outputs } : {}), ...(topK ? { topK } : {}), ...(argmax ? { argmax } : {}) };
+    const choice = {
+      ...(outputs ? { outputs } : {}),
+      ...(topK ? { topK } : {}),
+      ...(argmax ? { argmax } : {}),
+    };
     const layout = layoutOf({
       ids: mapping.idColumn !== null,
       outputs: chosenSignature(signature.outputs, choice),
-      keep: mapping.keep.map((name) => columns.find((column) => column.name === name) ?? { name, type: null }),
+      keep: mapping.keep.map(
+        (name) => columns.find((column) => column.name === name) ?? { name, type: null },
+      ),
     });
     return planOf(layout, output.format === 'jsonl', mapping.idColumn);
   } catch (error) {

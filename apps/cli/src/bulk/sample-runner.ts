@@ -32,7 +32,9 @@ export interface SampleRunner {
 }
 
 export function openSampleRunner(scoring: Scoring, plan: ScorePlan, folder: string): Promise<SampleRunner> {
-  return scoring.options.local ? localRunner(scoring, plan, folder) : Promise.resolve(apiRunner(scoring, plan));
+  return scoring.options.local
+    ? localRunner(scoring, plan, folder)
+    : Promise.resolve(apiRunner(scoring, plan));
 }
 
 function apiRunner({ options, context }: Scoring, plan: ScorePlan): SampleRunner {
@@ -82,7 +84,10 @@ async function localRunner(
     async score(sample) {
       const job = sampleJob(plan, sample, { uri: sample.path });
       const output = { ...job.output, uri: join(folder, 'sample.out.jsonl') };
-      const ended = await untilEnded(bulk.control, await bulk.control.create({ ...job, output }, newLocalJobId()));
+      const ended = await untilEnded(
+        bulk.control,
+        await bulk.control.create({ ...job, output }, newLocalJobId()),
+      );
       await rm(output.uri, { force: true });
       return ended;
     },

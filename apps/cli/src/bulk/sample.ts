@@ -10,7 +10,7 @@ import { createRowReader } from '@remuda/core/bulk/input/row-reader';
 import type { DescribedMapping } from '@remuda/core/bulk/mapping/describe-mapping';
 import { columnJson } from '@remuda/core/bulk/output/json-values';
 import type { BulkFormat } from '@remuda/schemas';
-import { imageLines } from './image-lines.js';
+import { firstImages, imageLines } from './image-lines.js';
 import type { ScorePlan } from './score-plan.js';
 
 export interface Sample {
@@ -84,11 +84,12 @@ function linesOfBlock({ rows, columns, failures }: RowBlock): string {
 }
 
 async function imageSample(place: string, { folder, imageColumn }: SampleOptions): Promise<Sample | null> {
-  const { paths, lines } = await imageLines(place, async () => imageColumn ?? 'image', MOST_ROWS);
+  const paths = await firstImages(place, MOST_ROWS);
   if (paths.length === 0) return null;
   const facts = { rows: paths.length, bytes: await bytesOf(paths), idColumn: undefined };
   if (imageColumn === null)
     return { ...(await written(`${paths.join('\n')}\n`, 'list', folder)), ...facts, map: undefined };
+  const { lines } = await imageLines(place, async () => imageColumn, MOST_ROWS);
   let text = '';
   for await (const line of lines) text += line;
   return { ...(await written(text, 'jsonl', folder)), ...facts, map: { [imageColumn]: imageColumn } };
