@@ -71,13 +71,13 @@ export async function readRows(
   const [first] = await pieces(input, { ...LIMITS, rows: 1, multipleOf: 1 });
   const reader = readerOf(input);
   const range = { kind: 'rows', from, to } as const;
-  const columns_ = await reader.read(
-    { source: first?.source ?? null, range, firstRow: from, rows: to - from },
-    columns,
-  );
-  await reader.close();
-  await input.close();
-  return columns_;
+  const piece = { source: first?.source ?? null, range, firstRow: from, rows: to - from };
+  try {
+    return await reader.read(piece, columns);
+  } finally {
+    await reader.close();
+    await input.close();
+  }
 }
 
 /** The values of a column as a person would write them. */
