@@ -88,7 +88,7 @@ describe('dependencies point one way: apps → core → schemas', () => {
 
 describe('one third-party package, one home', () => {
   const homes: Record<string, RegExp> = {
-    bullmq: /^packages\/core\/src\/queue\/(job|webhook)-queue\.ts$/,
+    bullmq: /^packages\/core\/src\/queue\/(bulk|job|webhook)-queue\.ts$/,
     ioredis: /^packages\/core\/src\/store\/redis\.ts$/,
     'onnxruntime-node': /^packages\/core\/src\/harness\/onnx-session\.ts$/,
     sharp: /^packages\/core\/src\/harness\/image-input\.ts$/,
@@ -96,7 +96,10 @@ describe('one third-party package, one home', () => {
     'prom-client': /^packages\/core\/src\/observability\/metrics\.ts$/,
     nanoid: /^packages\/core\/src\/ids\.ts$/,
     '@aws-sdk/client-s3': /^packages\/core\/src\/repository\/sources\/s3-client\.ts$/,
-    undici: /^packages\/core\/src\/webhooks\/send-webhook\.ts$/,
+    undici: /^packages\/core\/src\/(webhooks\/send-webhook|bulk\/input\/checked-fetch)\.ts$/,
+    'csv-parse': /^packages\/core\/src\/bulk\/input\/text\/csv-records\.ts$/,
+    fzstd: /^packages\/core\/src\/bulk\/input\/text\/unpackers\.ts$/,
+    tinyglobby: /^packages\/core\/src\/bulk\/input\/images\/image-listing\.ts$/,
     'ipaddr.js': /^packages\/core\/src\/webhooks\/address-rules\.ts$/,
     '@duckdb/node-api': /^packages\/core\/src\/bulk\/input\/columnar\/parquet\/duckdb\.ts$/,
     'apache-arrow': /^packages\/core\/src\/bulk\/(input\/columnar\/arrow|output)\//,

@@ -9,11 +9,19 @@ import type { Column } from './columns.js';
 /** Where the rows of a chunk lie. */
 export type ChunkRange =
   /** Whole lines (or CSV records) of an uncompressed text file, by byte. */
-  | { kind: 'bytes'; from: number; to: number }
+  | ({ kind: 'bytes' } & TextSpan)
   /** Rows of a Parquet or Arrow file, from 0. */
   | { kind: 'rows'; from: number; to: number }
   /** In the frame: lines of text for text formats, encoded columns for columnar ones, references for images. */
-  | { kind: 'payload' };
+  | ({ kind: 'payload' } & Partial<TextSpan>);
+
+/** Whole lines (or CSV records) of a text, what lies behind a compression. */
+export interface TextSpan {
+  from: number;
+  to: number;
+  /** Number of its first line, from 1, for messages. */
+  line?: number;
+}
 
 /** The file as the coordinator saw it: a worker that sees another one must not read it. */
 export interface ChunkSource {
@@ -28,13 +36,23 @@ export interface ReadSettings {
   delimiter?: string;
   /** CSV: names of the columns, from the header. */
   header?: string[];
-  /** CSV: types by column. */
+  /** CSV and JSONL (plain columns): types by column. Default: what all values of a block agree on. */
   types?: Record<string, BulkColumnType>;
   /** JSONL: what a line is. columns: plain columns. requests: one request object. openai: a line of its batch format. */
   lines?: 'columns' | 'requests' | 'openai';
-  /** Folders that references of a list may lie in (absolute paths); null: anywhere. For images and list. */
+  /** JSONL, list: the file of the errors of another job; what a line is stands under its `input`. */
+  rejected?: boolean;
+  /** Images and list: absolute folder that relative references start from. */
+  base?: string;
+  /**
+   * Folders that references of a list may lie in (absolute paths); null: anywhere. Default: `base` alone. For images
+   * and list.
+   */
   roots?: string[] | null;
-  /** Addresses beside the public ones that URLs of a list may lead to, as in REMUDA_WEBHOOK_ALLOW; null: any. */
+  /**
+   * Addresses beside the public ones that URLs of a list may lead to, as in REMUDA_WEBHOOK_ALLOW; null: any. Default:
+   * none.
+   */
   allowed?: string | null;
   /** S3 of s3:// references: as in model sources. */
   s3?: { endpoint?: string; region?: string };

@@ -313,6 +313,21 @@ export class Keys {
     return `${this.space.prefix}:{bulk}:jobs${tenant === null ? '' : `:of:${tenant}`}`;
   }
 
+  /** Sorted set: ids of bulk jobs that a coordinator still has something to do for, by when they were last put in. */
+  bulkOpen(): string {
+    return `${this.space.prefix}:{bulk}:open`;
+  }
+
+  /** Sorted set: ids of bulk jobs that have ended, by the time of that. */
+  bulkEnded(): string {
+    return `${this.space.prefix}:{bulk}:ended`;
+  }
+
+  /** String with a time to live: who puts bulk jobs back that were lost, and clears old ones away. */
+  bulkSweeperLease(): string {
+    return `${this.space.prefix}:{bulk}:sweeper`;
+  }
+
   /** Hash: what is known of a file in REMUDA_FILES. */
   bulkFile(id: string): string {
     return `${this.space.prefix}:{bulk}:file:${id}`;

@@ -33,7 +33,9 @@ export function storedFile(facts: NewFile, bytes: number, now: number): StoredFi
 function plainName(given: string): string {
   const last = given.split(/[\\/]/).at(-1) ?? '';
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is taken out
-  return last.replace(/[\x00-\x1f\x7f]/g, '').slice(0, LONGEST_NAME) || 'file';
+  const plain = last.replace(/[\x00-\x1f\x7f]/g, '');
+  // By characters: half of one could not be sent.
+  return [...plain].slice(0, LONGEST_NAME).join('') || 'file';
 }
 
 /** undefined: it is none, or it was cut off while it was written. */

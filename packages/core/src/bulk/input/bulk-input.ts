@@ -65,6 +65,11 @@ export interface OpenOptions {
   path: string;
   read: Partial<ReadSettings> & Pick<ReadSettings, 'format'>;
   compression: BulkCompression;
+  /**
+   * Where the listing of a folder of images is kept, so that it is the same after a crash: the work folder of the job.
+   * Default: a folder of its own that goes with close().
+   */
+  workFolder?: string;
 }
 
 /** Reads the rows of chunks in a runner; keeps files open between them, closes what was not read for a while. */

@@ -89,11 +89,12 @@ function urlOf(file: ManifestFile, manifestUrl: string): string {
   );
 }
 
-function httpFile(
+/** @param sha256 null: whatever comes is taken, and gone on with by its ETag or date */
+export function httpFile(
   url: string,
   path: string,
   size: number | null,
-  sha256: string,
+  sha256: string | null,
   requests: HttpRequests,
 ): SourceFile {
   const open = (from: OpenFrom, signal: AbortSignal): Promise<OpenedFile> =>
@@ -130,12 +131,14 @@ function opened(url: string, { response, close }: HttpAnswer, offset: number, to
   if (offset === 0 && status !== 200)
     throw unavailable(`${shownUrl(url)}: the server answered ${status} to a call for the whole file`);
   // A body that is packed in spite of what was asked comes unpacked: its length says nothing.
-  const whole = headers.has('content-encoding') ? null : headers.get('content-length');
+  const packed = headers.has('content-encoding');
+  const whole = packed ? null : headers.get('content-length');
   const told = offset === 0 ? whole : total;
   return {
     offset,
     total: told && /^\d+$/.test(told) ? Number(told) : null,
-    validator: validatorOf(headers),
+    // Nor does a place in it say where to go on.
+    validator: packed ? null : validatorOf(headers),
     body: bodyOf(response),
     close,
   };

@@ -37,6 +37,19 @@ export async function listS3Source(
   }
 }
 
+/**
+ * One object, whose key is the whole prefix.
+ * @throws RemudaError source_unavailable, source_invalid, when it is opened
+ */
+export async function openS3File(
+  spec: S3Source,
+  patience: Patience,
+): Promise<{ file: SourceFile; close(): void }> {
+  const objects = await S3Objects.open(spec);
+  const folder = new S3Folder(objects, spec, { patience, known: () => null }, new AbortController().signal);
+  return { file: folder.only(spec.prefix), close: () => objects.destroy() };
+}
+
 /** The reading of one prefix: its steps share the connection and the patience. */
 class S3Folder {
   readonly #objects: S3Objects;
@@ -58,6 +71,10 @@ class S3Folder {
     );
     const manifest = found.find(({ key }) => key === `${this.#prefix}${MANIFEST_FILE}`);
     return manifest ? this.#listed(manifest, model, found) : this.#unlisted(found);
+  }
+
+  only(key: string): SourceFile {
+    return this.#file(key, { key, size: null, etag: null }, null);
   }
 
   async #listed(manifest: S3Object, model: string, found: S3Object[]): Promise<SourceFile[]> {
@@ -100,7 +117,11 @@ class S3Folder {
     return this.#within(key, (signal) => this.#objects.sha256(key, signal));
   }
 
-  #file(path: string, { key, size, etag }: S3Object, sha256: string | null): SourceFile {
+  #file(
+    path: string,
+    { key, size, etag }: Omit<S3Object, 'size'> & { size: number | null },
+    sha256: string | null,
+  ): SourceFile {
     const open = (from: OpenFrom, signal: AbortSignal): Promise<OpenedFile> => this.#open(key, from, signal);
     return { path, address: this.#objects.address(key), size, sha256, etag, open };
   }
