@@ -5,7 +5,7 @@
 import { fromHalfBits } from '@remuda/schemas';
 import type { Column, NumericType, NumericValues } from '../../../columns.js';
 import { NUMERIC_ARRAY } from '../growing-column.js';
-import { takeRows } from '../join-columns.js';
+import { takeRows } from '../take-rows.js';
 import {
   childrenOf,
   type DataType,
