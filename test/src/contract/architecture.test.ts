@@ -98,7 +98,7 @@ describe('one third-party package, one home', () => {
     '@aws-sdk/client-s3': /^packages\/core\/src\/repository\/sources\/s3-client\.ts$/,
     undici: /^packages\/core\/src\/(webhooks\/send-webhook|bulk\/input\/checked-fetch)\.ts$/,
     'csv-parse': /^packages\/core\/src\/bulk\/input\/text\/csv-records\.ts$/,
-    fzstd: /^packages\/core\/src\/bulk\/input\/text\/unpackers\.ts$/,
+    fzstd: /^packages\/core\/src\/bulk\/input\/text\/zstd-unpacker\.ts$/,
     tinyglobby: /^packages\/core\/src\/bulk\/input\/images\/image-listing\.ts$/,
     'ipaddr.js': /^packages\/core\/src\/webhooks\/address-rules\.ts$/,
     yaml: /^packages\/core\/src\/repository\//,

@@ -138,7 +138,7 @@ export function numberOf(text: string): number | undefined {
   const value = Number(text);
   // Number() also takes 0x10, 0b1 and nothing but spaces.
   if (value === 0 && text.trim() === '') return undefined;
-  if (value === value) return text.charCodeAt(0) === 48 && /^0[xob]/i.test(text) ? undefined : value;
+  if (!Number.isNaN(value)) return text.charCodeAt(0) === 48 && /^0[xob]/i.test(text) ? undefined : value;
   return NAMED_NUMBERS[text.trim().toLowerCase()];
 }
 
