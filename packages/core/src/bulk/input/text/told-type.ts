@@ -21,7 +21,7 @@ const RANGES_64 = {
   uint64: [0n, 2n ** 64n - 1n],
 } as const;
 
-const ARRAYS: Readonly<Record<NumericType, new (rows: number) => NumericValues>> = {
+export const ARRAYS: Readonly<Record<NumericType, new (rows: number) => NumericValues>> = {
   bool: Uint8Array,
   int8: Int8Array,
   int16: Int16Array,
@@ -78,7 +78,7 @@ function fitting<Value>(
   });
 }
 
-function misfitOf(value: unknown, type: BulkColumnType): string {
+export function misfitOf(value: unknown, type: BulkColumnType): string {
   const range =
     type in RANGES
       ? RANGES[type as IntegerType]
@@ -103,7 +103,7 @@ export function shown(value: unknown): string {
   return text.length > 60 ? `${text.slice(0, 60)}…` : text;
 }
 
-const CONVERTERS: Readonly<Record<NumericType, (value: unknown) => number | bigint | undefined>> = {
+export const CONVERTERS: Readonly<Record<NumericType, (value: unknown) => number | bigint | undefined>> = {
   bool: boolOf,
   float32: floatOf,
   float64: floatOf,
