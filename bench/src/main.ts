@@ -1,10 +1,11 @@
 /**
- * `pnpm bench [PART…] [--json] [--quick] [--rounds N] [--log-level L] [--redis tcp|unix]`: measures Remuda and its
+ * `pnpm bench [PART…] [--json] [--quick | --full] [--rounds N] [--log-level L] [--redis tcp|unix]`: measures Remuda and its
  * yardsticks in the same run on the same machine. Progress goes to standard error; the table, or with --json one
  * object, to standard output.
  */
 import { cpus } from 'node:os';
 import { parseArgs } from 'node:util';
+import { bulk } from './parts/bulk/bulk.js';
 import { drain, images, live } from './parts/classifier.js';
 import { converge } from './parts/converge.js';
 import { eta } from './parts/eta.js';
@@ -40,10 +41,11 @@ const PARTS = {
   converge: { key: 'converge', run: converge },
   overload: { key: 'overload', run: overload },
   waiters: { key: 'waiters', run: waiters },
+  bulk: { key: 'bulk', run: bulk },
 } as const satisfies Record<string, { key: keyof Report; run(context: PartContext): Promise<unknown> }>;
 type PartName = keyof typeof PARTS;
 
-const USAGE = `usage: npm run bench -- [--json] [--quick] [--rounds N] [--redis tcp|unix] [--log-level LEVEL] [PART …]
+const USAGE = `usage: npm run bench -- [--json] [--quick | --full] [--rounds N] [--redis tcp|unix] [--log-level LEVEL] [PART …]
 parts: ${Object.keys(PARTS).join(', ')}; without any, all of them (see docs/benchmarks.md)`;
 
 const { values, positionals } = parseArgs({
@@ -54,6 +56,7 @@ const { values, positionals } = parseArgs({
     help: { type: 'boolean', short: 'h', default: false },
     json: { type: 'boolean', default: false },
     quick: { type: 'boolean', default: false },
+    full: { type: 'boolean', default: false },
     rounds: { type: 'string' },
     'log-level': { type: 'string' },
     redis: { type: 'string', default: 'tcp' },
@@ -76,6 +79,7 @@ async function measure(names: readonly PartName[]): Promise<Report> {
   const ledger = new Ledger();
   const context: PartContext = {
     quick: values.quick,
+    full: values.full && !values.quick,
     rounds: values.rounds ? Number(values.rounds) : values.quick ? 1 : 3,
     ledger,
     rig: { logLevel: values['log-level'], redisOver: values.redis === 'unix' ? 'unix' : 'tcp' },

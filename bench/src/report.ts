@@ -1,5 +1,7 @@
 /** The figures of a run against what the project wants to reach: one object for machines, one table for people. */
 import Table from 'cli-table3';
+import type { BulkFigures } from './parts/bulk/bulk.js';
+import type { BulkFileFigures } from './parts/bulk/compare-bulk.js';
 import type { ConvergeFigures } from './parts/converge.js';
 import type { EtaFigures } from './parts/eta.js';
 import type { IdleFigures } from './parts/idle.js';
@@ -34,6 +36,7 @@ export interface Report {
   overload?: OverloadFigures;
   /** By crowd. */
   waiters?: WaiterFigures[];
+  bulk?: BulkFigures;
   ledger: LedgerCount;
 }
 
@@ -56,6 +59,11 @@ const MOST_CONVERGE_S = 3;
 const LEAST_GOODPUT = 0.9;
 const MOST_RECOVERY_S = 5;
 const MOST_WAITERS_MB = 300;
+/** Least share of the hand-written loop's rows a second. */
+const BULK_TARGETS = { classifier: 0.95, recogniser: 0.95, tabular: 0.8 } as const;
+const MOST_BULK_GROWTH_MB = 50;
+/** Beyond one batch run, over idle. */
+const MOST_BESIDE_BULK_MS = 20;
 
 export function reportTable(report: Report): string {
   const table = new Table({
@@ -79,6 +87,7 @@ function rowsOf({
   converge,
   overload,
   waiters,
+  bulk,
   ledger,
   ...rest
 }: Report): Row[] {
@@ -110,6 +119,7 @@ function rowsOf({
   if (converge) rows.push(convergeRow(converge));
   if (overload) rows.push(overloadRow(overload));
   for (const figures of waiters ?? []) rows.push(waitersRow(figures));
+  if (bulk) rows.push(...bulkRows(bulk));
   const { accepted, terminal, lost, doubled } = ledger;
   const measured = `${accepted} accepted, ${terminal} ended, ${lost} lost, ${doubled} doubled`;
   rows.push(['ledger', measured, '0 lost, 0 doubled', mark(lost === 0 && doubled === 0)]);
@@ -217,6 +227,42 @@ function overloadRow(figures: OverloadFigures): Row {
   const reached = ratio >= LEAST_GOODPUT && p99_ms <= deadline_ms && recovery_s <= MOST_RECOVERY_S;
   const target = `≥ ${LEAST_GOODPUT} × capacity, p99 in time, ≤ ${MOST_RECOVERY_S} s`;
   return ['overload', measured, target, mark(reached && figures.amiss === 0)];
+}
+
+function bulkRows({ interactive, ...files }: BulkFigures): Row[] {
+  const rows = Object.entries(BULK_TARGETS).map(([name, target]) =>
+    bulkFileRow(name, files[name as keyof typeof BULK_TARGETS], target),
+  );
+  const { few_rows, many_rows, most_growth_mb, redis_few_mb, redis_many_mb } = files.tabular.memory;
+  const memory = [
+    `${few_rows} to ${many_rows} rows: the process that grew most by ${most_growth_mb} MB`,
+    `Redis holds at most ${redis_few_mb} and ${redis_many_mb} MB`,
+  ].join('\n');
+  rows.push([
+    'bulk memory',
+    memory,
+    `≤ ${MOST_BULK_GROWTH_MB} MB`,
+    mark(most_growth_mb <= MOST_BULK_GROWTH_MB),
+  ]);
+  const { idle_p99_ms, loaded_p99_ms, batch_run_ms, bulk_rows_per_s } = interactive;
+  const added = loaded_p99_ms - idle_p99_ms - batch_run_ms;
+  rows.push([
+    'beside bulk',
+    `p99 ${loaded_p99_ms} ms beside ${bulk_rows_per_s} rows/s, ${idle_p99_ms} ms idle; one batch runs ${batch_run_ms} ms`,
+    `≤ batch + ${MOST_BESIDE_BULK_MS} ms over idle`,
+    mark(added <= MOST_BESIDE_BULK_MS),
+  ]);
+  return rows;
+}
+
+function bulkFileRow(name: string, figures: BulkFileFigures, target: number): Row {
+  const { rows, rows_per_s, loop_rows_per_s, ratio, loop_best, peak_rss_mb, loop_peak_rss_mb } = figures;
+  const measured = [
+    `${rows} rows: ${rows_per_s} rows/s of the loop's ${loop_rows_per_s} (batch ${loop_best.batch} × ${loop_best.threads}): ${ratio}`,
+    `outside the model ${percent(figures.outside_model_share)}, the loop ${percent(figures.loop_outside_model_share)}; scoring alone ${figures.scoring_rows_per_s} rows/s`,
+    `RSS ${peak_rss_mb} MB, the loop ${loop_peak_rss_mb}; CPU ${figures.cpu_us_per_row.total} µs a row, the loop ${figures.cpu_us_per_row.loop}`,
+  ].join('\n');
+  return [`bulk ${name}`, measured, `≥ ${target} × loop`, mark(ratio >= target)];
 }
 
 function mark(reached: boolean): string {

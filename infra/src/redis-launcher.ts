@@ -31,6 +31,8 @@ export interface EnsureRedisOptions {
   log: (line: string) => void;
   /** Whether apt-get may be used where it can. */
   allowInstall: boolean;
+  /** Whether what it holds outlives it; default true. */
+  appendonly?: boolean;
   /** Listen on a Unix socket too; its path is in the answer. */
   unixSocket?: boolean;
   /** How long to wait for REDIS_URL to answer. Raise it when that server starts together with Remuda. */
@@ -206,6 +208,7 @@ async function startOwnRedis(dataDir: string, options: EnsureRedisOptions): Prom
     binary,
     dataDir,
     preferredPort: readRecord(dataDir)?.port,
+    appendonly: options.appendonly,
     unixSocket: options.unixSocket,
     log: options.log,
   });

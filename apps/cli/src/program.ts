@@ -5,6 +5,7 @@
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
 import { addAccessCommands } from './access-program.js';
 import { jsonOption, withApi } from './api-options.js';
+import { addBatchCommands, addFileCommands } from './batch-program.js';
 import { CliError } from './cli-error.js';
 import type { CommandContext } from './commands/context.js';
 import { namedValue, pointInTime, printable, wholeNumber } from './commands/option-values.js';
@@ -13,6 +14,7 @@ import { EXIT, EXIT_HELP } from './exit-codes.js';
 import { addLetterCommands } from './letter-program.js';
 import { addModelCommands } from './model-program.js';
 import { addModelTools } from './model-tools.js';
+import { addScore } from './score-program.js';
 import type { Terminal } from './terminal/terminal.js';
 import { addWebhookCommands } from './webhook-program.js';
 
@@ -87,6 +89,9 @@ function buildProgram(choose: (run: Run) => void): Command {
   addSubmit(program, choose);
   addResult(program, choose);
   addTrace(program, choose);
+  addScore(program, choose);
+  addBatchCommands(program, choose);
+  addFileCommands(program, choose);
   addModels(program, choose);
   addFleet(program, choose);
   addAccessCommands(program, choose);

@@ -5,6 +5,7 @@
 
 import type { Server } from 'node:https';
 import { type AccessService, createAccess } from '@remuda/core/access/access';
+import type { BulkFiles, BulkUseCases } from '@remuda/core/bulk/bulk-use-cases';
 import type { Clock } from '@remuda/core/lifecycle/clock';
 import type { Service } from '@remuda/core/lifecycle/service';
 import { type LifeLog, lifeLog } from '@remuda/core/observability/events';
@@ -18,6 +19,7 @@ import { closeRedis, connectRedis, type Redis, waitUntilReady } from '@remuda/co
 import { ReplicaWait } from '@remuda/core/store/replica-wait';
 import { StoreClock } from '@remuda/core/store/store-clock';
 import type { FastifyInstance } from 'fastify';
+import { bulkParts } from './bulk-parts.js';
 import type { LetsIn } from './caller.js';
 import type { ApiConfig } from './config.js';
 import { Drain } from './drain.js';
@@ -42,6 +44,8 @@ export interface ApiServiceOptions {
   metrics?: Metrics;
   /** Default: that of Redis, as store-clock.ts knows it. */
   clock?: Clock;
+  /** Makes the use cases of bulk jobs around the file store; default: those of the fleet. */
+  makeBulk?: (files: BulkFiles) => BulkUseCases;
 }
 
 export class ApiService implements Service {
@@ -65,7 +69,7 @@ export class ApiService implements Service {
   #url: string | undefined;
   #stopping: Promise<void> | undefined;
 
-  constructor({ config, logger, metrics = createMetrics(), clock }: ApiServiceOptions) {
+  constructor({ config, logger, metrics = createMetrics(), clock, makeBulk }: ApiServiceOptions) {
     this.#config = config;
     this.#logger = logger;
     this.#redis = this.#connect('api');
@@ -95,7 +99,11 @@ export class ApiService implements Service {
     });
     keepQueueGauges(metrics, this.#useCases, this.#useCases.queues, this.#useCases.letters, this.#clock);
     keepUsageGauges(metrics, this.#useCases.store, this.#useCases.admission, config.limits);
-    this.#maintenance = config.maintenance ? [this.#newSweeper(life, metrics)] : [];
+    const { bulk, locations, roles } = bulkParts({
+      ...{ config, redis: this.#redis, keys, clock: this.#clock, logger, metrics },
+      ...(makeBulk ? { makeBulk } : {}),
+    });
+    this.#maintenance = config.maintenance ? [this.#newSweeper(life, metrics), ...roles] : [];
     const letsIn = (): LetsIn => this.#letsIn;
     this.#app = createServer({
       useCases: this.#useCases,
@@ -110,6 +118,8 @@ export class ApiService implements Service {
       webhooks: this.#useCases.webhooks,
       webhookAllowed: config.webhookAllowed,
       deadLetters: this.#useCases.deadLetters,
+      bulk,
+      locations,
       ping: () => this.#ping(),
       logger,
       life,
@@ -117,6 +127,7 @@ export class ApiService implements Service {
       drain: this.#drain,
       maxBodyBytes: config.maxBodyBytes,
       maxJsonBytes: config.maxJsonBytes,
+      maxFileBytes: config.maxFileBytes,
     });
   }
 

@@ -33,6 +33,9 @@ export const ApiSettings = SharedSettings.extend({
     .describe(
       'Largest JSON body. Parsing one holds up every other call, at worst some seconds; binary bodies do not.',
     ),
+  REMUDA_API_MAX_FILE_BYTES: whole(1_024, Number.MAX_SAFE_INTEGER)
+    .default(10 * 1024 ** 3)
+    .describe('Largest file that is taken for bulk jobs. It goes to the disk of REMUDA_FILES as it comes.'),
   REMUDA_API_RESULT_TTL_S: whole(1, 7 * 24 * 3600)
     .default(3_600)
     .describe(
@@ -113,6 +116,9 @@ export function apiConfig(env: NodeJS.ProcessEnv) {
     tls: tlsPaths(settings.REMUDA_API_TLS_CERT, settings.REMUDA_API_TLS_KEY),
     port: settings.REMUDA_API_PORT,
     maxBodyBytes: settings.REMUDA_API_MAX_BODY_BYTES,
+    maxFileBytes: settings.REMUDA_API_MAX_FILE_BYTES,
+    filesFolder: settings.REMUDA_FILES,
+    bulkPaths: settings.REMUDA_BULK_PATHS,
     maxJsonBytes: Math.min(settings.REMUDA_API_MAX_JSON_BYTES, settings.REMUDA_API_MAX_BODY_BYTES),
     resultTtlS: settings.REMUDA_API_RESULT_TTL_S,
     idempotencyTtlS: settings.REMUDA_API_IDEMPOTENCY_TTL_S,

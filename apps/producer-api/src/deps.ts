@@ -3,6 +3,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Access } from '@remuda/core/access/access';
 import type { Sight } from '@remuda/core/access/caller';
+import type { AllowedLocations } from '@remuda/core/bulk/allowed-locations';
+import type { BulkUseCases } from '@remuda/core/bulk/bulk-use-cases';
 import type { Clock } from '@remuda/core/lifecycle/clock';
 import type { ModelAdmin } from '@remuda/core/models/edit-models';
 import type { LifeLog } from '@remuda/core/observability/events';
@@ -44,6 +46,10 @@ export interface ServerDeps {
   /** Where webhooks may be sent to beside public addresses. */
   webhookAllowed: AllowedAddresses;
   deadLetters: DeadLetters;
+  /** Bulk jobs and their files. */
+  bulk: BulkUseCases;
+  /** Which inputs and outputs a bulk job may name. */
+  locations: AllowedLocations;
   /** Rejects, with the reason, when Redis does not answer. */
   ping(): Promise<void>;
   logger: Logger;
@@ -54,6 +60,8 @@ export interface ServerDeps {
   maxBodyBytes: number;
   /** Of a JSON body: less, since parsing it holds up everything else. */
   maxJsonBytes: number;
+  /** Largest file that is uploaded. */
+  maxFileBytes: number;
 }
 
 /** A server whose queries and parameters are typed by their zod schemas. */

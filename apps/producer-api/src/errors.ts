@@ -15,6 +15,7 @@ import {
   violationsOf,
 } from '@remuda/schemas';
 import { ZodError } from 'zod';
+import { RangeError416 } from './byte-range.js';
 import { violatedPolicies } from './rate-limit-fields.js';
 
 /** Seconds until trying again makes sense, where the error does not say. */
@@ -79,6 +80,10 @@ export function toProblem(error: unknown, { traceId, instance }: ProblemContext)
 function findingOf(error: unknown): Finding {
   if (error instanceof MethodNotAllowedError) {
     return { code: 'method_not_allowed', detail: error.message, headers: { allow: error.allow } };
+  }
+  if (error instanceof RangeError416) {
+    const headers = { 'content-range': `bytes */${error.size}` };
+    return { code: 'invalid_request', status: 416, detail: error.message, headers };
   }
   if (error instanceof RemudaError) return fromRemudaError(error);
   if (error instanceof InvalidInputError) return fromViolations(error.code, error.violations);

@@ -43,6 +43,10 @@ export function registerOpenapi(app: FastifyInstance): void {
       tags: [
         { name: 'requests', description: 'Send, watch, fetch and cancel.' },
         { name: 'models', description: 'What can be run.' },
+        {
+          name: 'batches',
+          description: 'Files of rows in, files of answers out; as the OpenAI API has them, and more.',
+        },
         { name: 'webhooks', description: 'Who is told of the end of requests, and how that went.' },
         { name: 'dead letters', description: 'What was given up, to be looked at and run again.' },
         { name: 'admin', description: 'What is wanted of each model: versions, traffic, loading.' },

@@ -18,12 +18,18 @@ import { registerCaller } from './caller.js';
 import type { ServerDeps } from './deps.js';
 import { toProblem } from './errors.js';
 import { methodsOfRoutes } from './methods.js';
+import { forOpenAi } from './openai-error.js';
 import { openapiRoute, registerOpenapi } from './openapi.js';
 import { addRateLimitFields } from './rate-limit-fields.js';
+import { limitReceiving } from './receive-timeout.js';
 import { tellInternal, tellRefusal } from './refusals.js';
 import { accessRoutes } from './routes/access.js';
 import { adminModelRoutes } from './routes/admin-models.js';
+import { batchActionRoutes } from './routes/batch-actions.js';
+import { batchRoutes } from './routes/batches.js';
 import { deadLetterRoutes } from './routes/dead-letters.js';
+import { fileContentRoutes } from './routes/file-content.js';
+import { fileRoutes } from './routes/files.js';
 import { healthRoutes } from './routes/health.js';
 import { inferenceRequestRoutes } from './routes/inference-requests.js';
 import { modelRoutes } from './routes/models.js';
@@ -36,9 +42,6 @@ import { webhookRoutes } from './routes/webhooks.js';
 import { secureHeaders } from './secure-headers.js';
 import { registerTrace } from './trace.js';
 
-/** Longest time that a call may take to arrive: the largest body over a slow line. */
-const RECEIVE_TIMEOUT_MS = 300_000;
-
 export function createServer(deps: ServerDeps): FastifyInstance {
   const app = Fastify({
     // Our own log has one line for each event of a request's life; a line for each call would double it.
@@ -47,7 +50,8 @@ export function createServer(deps: ServerDeps): FastifyInstance {
     // Calls on a connection that stays open get our own 503, see refuseEarly.
     return503OnClosing: false,
     ...(deps.tls === null ? {} : { https: deps.tls }),
-    requestTimeout: RECEIVE_TIMEOUT_MS,
+    // See receive-timeout.ts.
+    requestTimeout: 0,
     routerOptions: { maxParamLength: 200 },
     frameworkErrors: (error, request, reply) => sendProblem(error, request, reply, deps),
   });
@@ -56,6 +60,7 @@ export function createServer(deps: ServerDeps): FastifyInstance {
   app.setSerializerCompiler(() => JSON.stringify);
   app.setErrorHandler((error, request, reply) => sendProblem(error, request, reply, deps));
   registerTrace(app);
+  limitReceiving(app, deps);
   secureHeaders(app, { tls: deps.tls !== null });
   refuseEarly(app, deps);
   registerCaller(app, deps);
@@ -83,6 +88,10 @@ function routes(scope: FastifyInstance, deps: ServerDeps): void {
   modelRoutes(app, deps);
   adminModelRoutes(app, deps);
   deadLetterRoutes(app, deps);
+  batchRoutes(app, deps);
+  batchActionRoutes(app, deps);
+  fileRoutes(app, deps);
+  fileContentRoutes(app, deps);
   accessRoutes(app, deps);
   healthRoutes(app, deps);
   openapiRoute(scope);
@@ -126,7 +135,11 @@ function sendProblem(
   const isForm = request.headers['content-type']?.startsWith('multipart/');
   if (!request.raw.complete && (problem.status === 413 || isForm)) reply.header('connection', 'close');
   addRateLimitFields(reply, quotas);
-  return reply.code(problem.status).headers(headers).type('application/problem+json').send(problem);
+  return reply
+    .code(problem.status)
+    .headers(headers)
+    .type('application/problem+json')
+    .send(forOpenAi(problem, request, reply));
 }
 
 /** Fastify's own words for what it refuses say less than ours. */

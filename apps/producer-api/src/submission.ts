@@ -1,12 +1,12 @@
 /** From a parsed body to a Submission: everything is checked here that can be, so that nothing invalid is ever stored. */
 import type { Caller } from '@remuda/core/access/caller';
+import { checkParameters, refuseUnsupported } from '@remuda/core/requests/check-parameters';
 import type { ReservedId } from '@remuda/core/requests/idempotency';
 import type { RequestUseCases, Submission } from '@remuda/core/requests/submission';
 import { validateItems } from '@remuda/core/requests/validate-inputs';
 import type { AllowedAddresses } from '@remuda/core/webhooks/address-rules';
 import type { Lane } from '@remuda/schemas';
 import type { ParsedBody } from './bodies/parsed-body.js';
-import { checkParameters, refuseUnsupported } from './parameters.js';
 import { checkWebhook } from './webhook-address.js';
 
 export interface SubmissionContext {

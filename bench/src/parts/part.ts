@@ -9,6 +9,8 @@ import { type ResourceUse, startMeter } from './meter.js';
 export interface PartContext {
   /** Fewer requests and a single round: to see that it works, not to be quoted. */
   quick: boolean;
+  /** As many rows as the targets speak of, where the usual form has fewer: bulk. */
+  full: boolean;
   /** How often both sides are measured. */
   rounds: number;
   ledger: Ledger;

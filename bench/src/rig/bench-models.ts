@@ -18,19 +18,55 @@ export interface BenchModels {
   tiny?: readonly string[];
   /** So many copies of a tiny model, loaded on demand: on-demand-1, … */
   onDemand?: number;
+  /** The trees of test/models/tabular-model.mjs, as the model "tabular". */
+  tabular?: TabularModel;
   /** Versions of a real model, where it has more than one: copies that differ in a file beside the model. */
   versions?: Record<string, number>;
 }
 
+export interface TabularModel {
+  maxBatchSize: number;
+  instances: number;
+  /** intra_op_threads of each. */
+  threads: number;
+  /** Default 100. */
+  trees?: number;
+}
+
 export async function makeRepository(
   folder: string,
-  { real = {}, tiny = [], onDemand = 0, versions = {} }: BenchModels,
+  { real = {}, tiny = [], onDemand = 0, tabular, versions = {} }: BenchModels,
 ): Promise<void> {
   await mkdir(folder, { recursive: true });
   for (const [name, overrides] of Object.entries(real)) await copyModel(name, join(folder, name), overrides);
   for (const [name, count] of Object.entries(versions)) await addVersions(join(folder, name), count);
   if (tiny.length > 0) await copyTiny(folder, tiny);
   if (onDemand > 0) await copyOnDemand(folder, onDemand);
+  if (tabular) await layTabular(folder, tabular);
+}
+
+/** @returns path of its ONNX file */
+export async function layTabular(folder: string, model: TabularModel): Promise<string> {
+  const { maxBatchSize, instances, threads, trees } = model;
+  const more = `instances: ${instances}\nintra_op_threads: ${threads}\n`;
+  await makeTabularModel(folder, { maxBatchSize, more, ...(trees === undefined ? {} : { trees }) });
+  return join(folder, 'tabular/1/model.onnx');
+}
+
+export interface TabularLayout {
+  name?: string;
+  maxBatchSize?: number;
+  trees?: number;
+  /** Lines of model.yaml besides. */
+  more?: string;
+  /** Text of a harness of its own, in place of the onnx kind. */
+  harness?: string;
+}
+
+export async function makeTabularModel(folder: string, layout: TabularLayout): Promise<void> {
+  const script = new URL('../../../test/models/tabular-model.mjs', import.meta.url).href;
+  const made = (await import(script)) as { makeTabularModel: typeof makeTabularModel };
+  await made.makeTabularModel(folder, layout);
 }
 
 /** Path of the ONNX file of a real model, for the raw sides. */

@@ -20,6 +20,25 @@ export function cpuMicros(pid: number): number {
   }
 }
 
+/** The same of its children that have ended, and theirs. */
+export function endedChildrenMicros(pid: number): number {
+  try {
+    const fields = statFields(pid);
+    return ((Number(fields[13]) + Number(fields[14])) / TICKS_PER_SECOND) * 1e6;
+  } catch {
+    return 0;
+  }
+}
+
+/** Its arguments, the program first. Empty: it is gone. */
+export function commandOf(pid: number): string[] {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').slice(0, -1);
+  } catch {
+    return [];
+  }
+}
+
 /** CPU time that anything on this machine has used so far, in microseconds; one core gives a million a second. */
 export function machineMicros(): number {
   const [line = ''] = readFileSync('/proc/stat', 'latin1').split('\n');
@@ -39,6 +58,11 @@ export function rssBytes(pid: number): number {
   } catch {
     return 0;
   }
+}
+
+/** Whether a child of a worker drives a bulk job, and is no runner. */
+export function isCoordinator(pid: number): boolean {
+  return commandOf(pid).some((argument) => /coordinator[^/]*\.js$/.test(argument));
 }
 
 export function childrenOf(pid: number): number[] {

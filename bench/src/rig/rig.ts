@@ -19,8 +19,9 @@ import type { Fleet } from '@remuda/schemas';
 import { Queue } from 'bullmq';
 import { request } from 'undici';
 import { type BenchModels, makeRepository, ROOT } from './bench-models.js';
+import { type BulkDesk, openBulkDesk } from './bulk-desk.js';
 import { type NodeServer, startServer } from './node-process.js';
-import { childrenOf, cpuMicros } from './proc-stat.js';
+import { childrenOf, cpuMicros, isCoordinator } from './proc-stat.js';
 
 export const KEY_PREFIX = 'bench';
 /** The API refuses what would go over the limits of a queue; a backlog of the bench is meant to be deep. */
@@ -43,6 +44,8 @@ export interface WorkerOptions {
   /** Default: all models of the repository. */
   models?: readonly string[];
   instances?: number;
+  /** Drives bulk jobs too. */
+  bulk?: boolean;
   /** Further settings. */
   env?: Record<string, string>;
 }
@@ -55,12 +58,23 @@ export interface CpuUse {
   redis: number;
 }
 
+/** Processes by what they do. */
+export interface RigPids {
+  api: number[];
+  worker: number[];
+  runner: number[];
+  coordinator: number[];
+  redis: number[];
+}
+
 export class Rig {
   readonly #options: RigOptions;
   readonly #folder: string;
   readonly #server: PrivateRedis;
   readonly redis: Redis;
   readonly store: RequestStore;
+  readonly #files: string;
+  #bulk: BulkDesk | undefined;
   #api: NodeServer | undefined;
   #workers: NodeServer[] = [];
   readonly #removeFolder = (): void => rmSync(this.#folder, { recursive: true, force: true });
@@ -85,6 +99,7 @@ export class Rig {
     this.#server = server;
     this.redis = connectRedis({ url: server.url, role: 'runner', name: 'bench', onError: () => {} });
     process.once('exit', this.#removeFolder);
+    this.#files = join(folder, 'files');
     this.store = new RequestStore(this.redis, new Keys({ prefix: KEY_PREFIX, shards: 1 }));
   }
 
@@ -92,14 +107,23 @@ export class Rig {
     return this.#api?.url ?? '';
   }
 
+  /** Opened with the first call. */
+  get bulk(): BulkDesk {
+    this.#bulk ??= openBulkDesk(this.redis, { keyPrefix: KEY_PREFIX, files: this.#files });
+    return this.#bulk;
+  }
+
   get workerUrls(): string[] {
     return this.#workers.map((worker) => worker.url);
   }
 
-  get pids(): { api: number[]; worker: number[]; runner: number[]; redis: number[] } {
+  get pids(): RigPids {
     const worker = this.#workers.map(({ pid }) => pid);
     const api = this.#api ? [this.#api.pid] : [];
-    return { api, worker, runner: worker.flatMap(childrenOf), redis: [this.#server.pid] };
+    const children = worker.flatMap(childrenOf);
+    const coordinator = children.filter(isCoordinator);
+    const runner = children.filter((pid) => !coordinator.includes(pid));
+    return { api, worker, runner, coordinator, redis: [this.#server.pid] };
   }
 
   /** CPU time so far of all processes that live now. Take the difference of two readings. */
@@ -110,7 +134,7 @@ export class Rig {
   }
 
   /** Returns when its models are loaded and warm. */
-  async startWorker({ models = [], instances, env = {} }: WorkerOptions = {}): Promise<void> {
+  async startWorker({ models = [], instances, bulk = false, env = {} }: WorkerOptions = {}): Promise<void> {
     this.#workers.push(
       await startServer({
         script: join(ROOT, 'apps/worker/dist/main.js'),
@@ -118,6 +142,7 @@ export class Rig {
           ...this.#sharedEnv(),
           REMUDA_WORKER_MODELS: models.join(),
           ...(instances === undefined ? {} : { REMUDA_WORKER_INSTANCES: String(instances) }),
+          ...(bulk ? { REMUDA_WORKER_BULK_JOBS: '1' } : {}),
           ...env,
         },
         logFile: join(this.#folder, 'worker.log'),
@@ -189,6 +214,7 @@ export class Rig {
   }
 
   async stop(): Promise<void> {
+    await this.#bulk?.close();
     await this.stopWorkers();
     await this.#api?.stop();
     this.redis.disconnect();
@@ -212,6 +238,9 @@ export class Rig {
       REDIS_URL: overSocket ? `unix://${this.#server.socketPath}` : this.#server.url,
       REMUDA_KEY_PREFIX: KEY_PREFIX,
       REMUDA_MODELS: join(this.#folder, 'models'),
+      REMUDA_FILES: this.#files,
+      // Inputs and outputs of the bench lie in temporary folders, images in the checkout.
+      REMUDA_BULK_PATHS: [tmpdir(), ROOT].join(),
       ...(this.#options.logLevel ? { REMUDA_LOG_LEVEL: this.#options.logLevel } : {}),
     };
   }

@@ -22,7 +22,15 @@ export const newNonce = (): string => eight();
 export const newBatchId = (): string => `bat_${eight()}${eight()}`;
 /** Of a bulk job; that of a batch of rows is newBatchId. */
 export const newBulkJobId = (): string => `batch_${twenty()}`;
-export const newBulkFileId = (): string => `file-${twenty()}`;
+/** The same for every process that makes the call. @param requestId as reservedRequestId gives it */
+export const bulkJobIdFrom = (requestId: string): string => requestId.replace(/^req_/, 'batch_');
+/** Begins with the time (Unix milliseconds), so that its place in a list is known when the file has gone. */
+export const newBulkFileId = (now: number): string => `file-${now.toString(36).padStart(9, '0')}${twelve()}`;
+/** When a file was made; null: its id does not say. */
+export function bulkFileTime(id: string): number | null {
+  const [, time] = /^file-([0-9a-z]{9})[0-9a-z]{12}$/.exec(id) ?? [];
+  return time === undefined ? null : Number.parseInt(time, 36);
+}
 export const newEndpointId = (): string => `whe_${eight()}${eight()}`;
 export const newKeyId = (): string => twelve();
 /** Of an API key: 43 letters and digits, 256 random bits. */

@@ -230,6 +230,11 @@ export const ERROR_CATALOGUE = {
     retryable: false,
     sentence: 'More rows have failed than max_errors allows.',
   },
+  batch_expired: {
+    status: 504,
+    retryable: true,
+    sentence: 'The completion window of the bulk job passed before the row was run.',
+  },
   source_unreadable: {
     status: 422,
     retryable: true,
@@ -279,6 +284,17 @@ export const Violation = z
   .meta({ id: 'Violation' });
 export type Violation = z.infer<typeof Violation>;
 
+/** An error as clients of the OpenAI API read it. */
+export const OpenAiError = z
+  .strictObject({
+    message: z.string(),
+    type: z.string(),
+    code: ErrorCode,
+    param: z.string().nullable().describe('Where, as path of the first finding.'),
+  })
+  .meta({ id: 'OpenAiError' });
+export type OpenAiError = z.infer<typeof OpenAiError>;
+
 /** The body of every HTTP error: application/problem+json (RFC 9457) with the code and the path of each finding. */
 export const Problem = z
   .strictObject({
@@ -300,6 +316,9 @@ export const Problem = z
       .record(z.string(), z.unknown())
       .optional()
       .describe('Facts that a program can use; docs/errors.md says of which codes.'),
+    error: OpenAiError.optional().describe(
+      'Of /v1/files and /v1/batches alone: the same once more, where the OpenAI clients look for it.',
+    ),
   })
   .meta({ id: 'Problem' });
 export type Problem = z.infer<typeof Problem>;

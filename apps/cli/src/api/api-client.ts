@@ -191,15 +191,35 @@ export class ApiClient {
     return this.admin(edit, ModelEdited, actor);
   }
 
-  /** Any other call: its answer by its schema. @param body sent as JSON */
+  /** Any other call: its answer by its schema. @param body sent as JSON @param onceKey Idempotency-Key, printable ASCII */
   async ask<Schema extends z.ZodType>(
     schema: Schema,
     method: string,
     path: string,
     body?: unknown,
+    onceKey?: string,
   ): Promise<z.output<Schema>> {
-    const json = { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } };
+    const once: Record<string, string> = onceKey === undefined ? {} : { 'idempotency-key': quoted(onceKey) };
+    const json = { body: JSON.stringify(body), headers: { ...once, 'content-type': 'application/json' } };
     return this.#parse(schema, await this.#call(method, path, body === undefined ? {} : json));
+  }
+
+  /** Sends a stream, for as long as that takes. */
+  async send<Schema extends z.ZodType>(
+    schema: Schema,
+    path: string,
+    { contentType, content }: { contentType: string; content: AsyncIterable<Uint8Array> },
+  ): Promise<z.output<Schema>> {
+    const body = content as unknown as RequestInit['body'];
+    const response = await this.#open('POST', path, { body, headers: { 'content-type': contentType } });
+    return this.#parse(schema, await this.#checked(response));
+  }
+
+  /** An answer that is read as a stream. */
+  async download(path: string, headers: Record<string, string>): Promise<Response> {
+    const response = await this.#open('GET', path, { headers });
+    if (response.status >= 400) await this.#checked(response);
+    return response;
   }
 
   /** /readyz says the same whether it is ready (200) or not (503). */
@@ -213,7 +233,14 @@ export class ApiClient {
     path: string,
     { holdMs = 0, ...init }: Partial<RequestBody> & { holdMs?: number } = {},
   ): Promise<Answer> {
-    const answer = await this.#fetch(method, path, { ...init, timeoutMs: holdMs + ANSWER_TIMEOUT_MS });
+    return this.#good(await this.#fetch(method, path, { ...init, timeoutMs: holdMs + ANSWER_TIMEOUT_MS }));
+  }
+
+  async #checked(response: Response): Promise<Answer> {
+    return this.#good(await answerOf(response));
+  }
+
+  #good(answer: Answer): Answer {
     if (answer.status < 400) return answer;
     const problem = Problem.safeParse(answer.body);
     if (problem.success) throw new ProblemError(answer.status, problem.data, answer.retryAfterS);
@@ -225,17 +252,29 @@ export class ApiClient {
     path: string,
     { body, headers, timeoutMs }: Partial<RequestBody> & { timeoutMs: number },
   ): Promise<Answer> {
+    const timeout = AbortSignal.timeout(timeoutMs);
+    const signal = this.stop ? AbortSignal.any([this.stop, timeout]) : timeout;
+    const response = await this.#open(method, path, { body, headers, signal });
     try {
-      const timeout = AbortSignal.timeout(timeoutMs);
-      const signal = this.stop ? AbortSignal.any([this.stop, timeout]) : timeout;
-      const response = await fetch(`${this.url}${path}`, {
+      return await answerOf(response);
+    } catch (error) {
+      throw new UnreachableError(this.url, error);
+    }
+  }
+
+  async #open(method: string, path: string, { headers, ...init }: RequestInit): Promise<Response> {
+    try {
+      return await fetch(`${this.url}${path}`, {
         method,
-        body,
-        headers: this.#key === undefined ? headers : { ...headers, authorization: `Bearer ${this.#key}` },
-        signal,
-      });
-      const answer = { status: response.status, body: bodyOf(await response.text()) };
-      return { ...answer, ...retryAfterOf(response) };
+        signal: this.stop,
+        ...init,
+        headers: {
+          ...(headers as Record<string, string> | undefined),
+          ...(this.#key === undefined ? {} : { authorization: `Bearer ${this.#key}` }),
+        },
+        // What fetch asks for where a body is a stream.
+        duplex: 'half',
+      } as RequestInit);
     } catch (error) {
       throw new UnreachableError(this.url, error);
     }
@@ -258,6 +297,11 @@ export class ApiClient {
       `${this.url} answered ${status}, ${how}. Is it the API of a Remuda of this version?${shown && `\n  ${shown}`}`,
     );
   }
+}
+
+async function answerOf(response: Response): Promise<Answer> {
+  const answer = { status: response.status, body: bodyOf(await response.text()) };
+  return { ...answer, ...retryAfterOf(response) };
 }
 
 /** A string as structured fields write it. */

@@ -21,3 +21,12 @@ export function plural(count: number, noun: string): string {
 export function percent(share: number): string {
   return `${Number((share * 100).toPrecision(3))} %`;
 }
+
+/** 8 s, 3 min 20 s, 5 h 07 min: as exact as one cares to know. */
+export function duration(s: number): string {
+  const whole = Math.round(s);
+  if (whole < 60) return `${whole} s`;
+  const minutes = Math.floor(whole / 60);
+  if (minutes < 60) return `${minutes} min ${whole % 60} s`;
+  return `${Math.floor(minutes / 60)} h ${String(minutes % 60).padStart(2, '0')} min`;
+}

@@ -3,6 +3,7 @@
  * a request is here; elements of tensors are looked at once, by the codec.
  */
 import { isUtf8 } from 'node:buffer';
+import { imageInput } from '@remuda/core/requests/image-text';
 import type { GivenInput } from '@remuda/core/requests/input-tensor';
 import type { GivenItem } from '@remuda/core/requests/validate-inputs';
 import {
@@ -16,7 +17,6 @@ import {
 } from '@remuda/schemas';
 import { jsonContent } from '../idempotency-key.js';
 import { findDuplicateKey } from './duplicate-keys.js';
-import { imageInput } from './image-text.js';
 import type { ParsedBody } from './parsed-body.js';
 
 type Path = readonly PropertyKey[];

@@ -7,6 +7,7 @@ import { cp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { makeRepository, ROOT } from '../../rig/bench-models.js';
+import type { BulkPlace } from '../../rig/bulk-desk.js';
 import { ProcessSlot } from './process-slot.js';
 import { type Fsync, RedisHost } from './redis-host.js';
 import { TcpProxy } from './tcp-proxy.js';
@@ -30,6 +31,8 @@ export interface ChaosFleetOptions {
   clockOffsetMs?: number;
   /** Leave the folder in place. */
   keep?: boolean;
+  /** Fills the model repository; default the small models of the suite. */
+  layModels?(folder: string): Promise<void>;
   /** Modules of this build to preload into every process. */
   preload?: readonly string[];
 }
@@ -57,7 +60,7 @@ export class ChaosFleet {
     const warden = new Warden();
     const folder = mkdtempSync(join(tmpdir(), 'remuda-chaos-'));
     if (!options.keep) warden.watch({ folder });
-    await layModels(join(folder, 'models'));
+    await (options.layModels ?? layModels)(join(folder, 'models'));
     const redis = await RedisHost.start(folder, options.fsync ?? 'always', warden);
     const fleet = new ChaosFleet(folder, options, redis, warden);
     try {
@@ -83,6 +86,11 @@ export class ChaosFleet {
 
   get redisFolder(): string {
     return this.redis.disk.folder;
+  }
+
+  /** For those who ask after bulk jobs. */
+  get bulkPlace(): BulkPlace {
+    return { keyPrefix: KEY_PREFIX, files: join(this.folder, 'files') };
   }
 
   /** Whether it runs this build, and not the older one. */
@@ -173,7 +181,9 @@ export class ChaosFleet {
 
   #settings(): Pick<ChaosFleetOptions, 'env' | 'workerEnv' | 'apiEnv'> {
     const { env, workerEnv, apiEnv } = this.options;
-    return { env: { ...WEBHOOK_ENV, ...env }, workerEnv: { ...DELIVERY_ENV, ...workerEnv }, apiEnv };
+    const { files } = this.bulkPlace;
+    const bulk = { REMUDA_FILES: files, REMUDA_BULK_PATHS: this.folder };
+    return { env: { ...WEBHOOK_ENV, ...bulk, ...env }, workerEnv: { ...DELIVERY_ENV, ...workerEnv }, apiEnv };
   }
 
   #hooks(slot: ProcessSlot): Record<string, string> {

@@ -5,7 +5,7 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { closeSync, openSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { childrenOf } from '../../rig/proc-stat.js';
+import { childrenOf, isCoordinator } from '../../rig/proc-stat.js';
 import type { TcpProxy } from './tcp-proxy.js';
 import type { Warden } from './warden.js';
 
@@ -70,7 +70,12 @@ export class ProcessSlot {
   }
 
   get runnerPids(): number[] {
-    return this.pid === 0 ? [] : childrenOf(this.pid);
+    return this.#children.filter((pid) => !isCoordinator(pid));
+  }
+
+  /** Of bulk jobs. */
+  get coordinatorPids(): number[] {
+    return this.#children.filter(isCoordinator);
   }
 
   /** Resolves when it is ready. @throws Error with the end of its log */
@@ -131,6 +136,10 @@ export class ProcessSlot {
   async sweep(): Promise<void> {
     for (const group of this.#groups.splice(0)) killGroup(group);
     await this.#ended;
+  }
+
+  get #children(): number[] {
+    return this.pid === 0 ? [] : childrenOf(this.pid);
   }
 
   #signal(name: NodeJS.Signals): void {

@@ -48,22 +48,50 @@ export interface BulkUseCases {
 export interface BulkFiles {
   /** Takes a stream to its end; nothing is there before that. @throws payload_too_large, disk_full */
   create(content: Readable, facts: NewFile): Promise<BulkFile>;
+  /**
+   * The same in two steps, for a form that names the facts behind the content. One of `keep` and `drop` has to follow.
+   * @param mostBytes most that are taken @throws payload_too_large, disk_full
+   */
+  stage(content: Readable, mostBytes?: number): Promise<StagedFile>;
+  /**
+   * A whole file within REMUDA_FILES becomes one of these by being renamed. With an id in the facts it can be called
+   * again after a crash: then it is the same file.
+   */
+  adopt(path: string, facts: NewFile): Promise<BulkFile>;
   /** @throws file_not_found */
   get(id: string, sight?: Sight): Promise<BulkFile>;
-  list(page: { limit: number; after?: string; purpose?: string }, sight?: Sight): Promise<BulkPage<BulkFile>>;
+  /** Newest first, but for order "asc". @throws file_not_found where `after` never was one */
+  list(page: BulkFileQuery, sight?: Sight): Promise<BulkPage<BulkFile>>;
   /** @throws file_not_found; batch_state while a job reads it */
   delete(id: string, sight?: Sight): Promise<void>;
-  /** Bytes [from, to) of it; default all. */
+  /** Bytes [from, to) of it; default all. @throws file_not_found */
   read(
     id: string,
     range?: { from: number; to: number },
     sight?: Sight,
   ): Promise<{ file: BulkFile; content: Readable }>;
-  /** Absolute path, for who reads it here. */
+  /** Absolute path, for who reads it here. @throws file_not_found for what is no id of a file */
   pathOf(id: string): string;
 }
 
+export interface BulkFileQuery {
+  limit: number;
+  /** Id of the last one seen; it may have been deleted since. */
+  after?: string;
+  purpose?: string;
+  order?: 'asc' | 'desc';
+}
+
+/** Content that is on the disk, whole, and that nobody can ask for yet. */
+export interface StagedFile {
+  bytes: number;
+  keep(facts: NewFile): Promise<BulkFile>;
+  drop(): Promise<void>;
+}
+
 export interface NewFile {
+  /** Default: a new one. */
+  id?: string;
   filename: string;
   purpose: BulkFile['purpose'];
   tenant: string;

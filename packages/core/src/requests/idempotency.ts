@@ -9,7 +9,7 @@
 import { createHash } from 'node:crypto';
 import { InvalidInputError } from '@remuda/schemas';
 import { RemudaError } from '../errors.js';
-import { newSeed, reservedRequestId } from '../ids.js';
+import { bulkJobIdFrom, newSeed, reservedRequestId } from '../ids.js';
 import type { Metrics } from '../observability/metrics.js';
 import type { KeptAnswer, OnceStore } from '../store/once-store.js';
 import type { StoreGuard } from './store-guard.js';
@@ -106,6 +106,11 @@ export class CallOnce {
       fingerprint: `once:${fingerprint}:${index}`,
       onceMs: ttlMs,
     };
+  }
+
+  /** The id of the bulk job that the call makes: the same one, whichever process asks. */
+  reserveJob(): string {
+    return bulkJobIdFrom(reservedRequestId(this.#options.seed, 0));
   }
 
   /**

@@ -88,7 +88,7 @@ export const SharedSettings = z.object({
         .filter(Boolean),
     )
     .describe(
-      'Folders whose files bulk jobs may read and write by path, separated by commas; default none but REMUDA_FILES.',
+      'Folders whose files bulk jobs may read and write by path, separated by commas. Whoever may submit reads all of them.',
     ),
   REMUDA_WEBHOOK_ALLOW: z
     .string()

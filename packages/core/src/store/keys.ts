@@ -313,6 +313,21 @@ export class Keys {
     return `${this.space.prefix}:{bulk}:jobs${tenant === null ? '' : `:of:${tenant}`}`;
   }
 
+  /** Sorted set: ids of bulk jobs that a coordinator still has something to do for, by when they were last put in. */
+  bulkOpen(): string {
+    return `${this.space.prefix}:{bulk}:open`;
+  }
+
+  /** Sorted set: ids of bulk jobs that have ended, by the time of that. */
+  bulkEnded(): string {
+    return `${this.space.prefix}:{bulk}:ended`;
+  }
+
+  /** String with a time to live: who puts bulk jobs back that were lost, and clears old ones away. */
+  bulkSweeperLease(): string {
+    return `${this.space.prefix}:{bulk}:sweeper`;
+  }
+
   /** Hash: what is known of a file in REMUDA_FILES. */
   bulkFile(id: string): string {
     return `${this.space.prefix}:{bulk}:file:${id}`;
@@ -321,6 +336,21 @@ export class Keys {
   /** Sorted set: ids of the files of a tenant (null: of all), by time of creation. */
   bulkFiles(tenant: string | null): string {
     return `${this.space.prefix}:{bulk}:files${tenant === null ? '' : `:of:${tenant}`}`;
+  }
+
+  /** Sorted set: ids of the files that are not kept for ever, by the time at which they go. */
+  bulkFilesDue(): string {
+    return `${this.space.prefix}:{bulk}:files:due`;
+  }
+
+  /** String: which folder REMUDA_FILES of this fleet is, as the marker in it says. */
+  bulkFolder(): string {
+    return `${this.space.prefix}:{bulk}:folder`;
+  }
+
+  /** String with a time to live: who deletes files whose time has passed. */
+  bulkFileSweeperLease(): string {
+    return `${this.space.prefix}:bulk:file-sweeper`;
   }
 
   /** Channel: id of a bulk job of which something else is wanted now. */

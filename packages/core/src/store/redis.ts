@@ -220,6 +220,10 @@ const SCRIPTS = {
   createWebhook: ['create-webhook-1.lua'],
   logWebhook: ['log-webhook-1.lua'],
   redeliverWebhook: ['redeliver-webhook-1.lua'],
+  createBulkJob: ['create-bulk-job-4.lua'],
+  takeBulkJob: ['take-bulk-job-1.lua'],
+  writeBulkJob: ['write-bulk-job-3.lua'],
+  steerBulkJob: ['steer-bulk-job-3.lua'],
   rotateWebhookSecret: ['rotate-webhook-secret-1.lua'],
 } as const;
 export type ScriptName = keyof typeof SCRIPTS;

@@ -49,8 +49,14 @@ export interface OpenedInput {
   bytesAt(position: InputPosition): number;
   /** The piece at a position; null: the input ends there. @throws RemudaError invalid_file, with byte or row */
   cut(position: InputPosition, limits: CutLimits): Promise<Piece | null>;
-  /** The rows of a piece for a worker that cannot read the source. */
-  payloadOf(piece: Pick<Piece, 'range' | 'rows' | 'firstRow'>): Promise<Uint8Array>;
+  /**
+   * The rows of a piece for a worker that cannot read the source.
+   * @param columns those that are needed (default: all), for formats that are read by column
+   */
+  payloadOf(
+    piece: Pick<Piece, 'range' | 'rows' | 'firstRow'>,
+    columns?: readonly string[] | null,
+  ): Promise<Uint8Array>;
   close(): Promise<void>;
 }
 

@@ -1,5 +1,5 @@
 /**
- * The S3 SDK, loaded when the first S3 source is read: nobody else pays for it. Credentials come from the SDK's own
+ * The S3 SDK, loaded when the first S3 source is read or output written: nobody else pays for it. Credentials come from the SDK's own
  * chain. Its faults become ours here, with what can be done about them.
  */
 import type { GetObjectCommandOutput, S3Client } from '@aws-sdk/client-s3';
@@ -52,6 +52,8 @@ export class S3Objects {
       // Patience tries again, and sha256 is checked by us.
       maxAttempts: 1,
       responseChecksumValidation: 'WHEN_REQUIRED',
+      // Servers that are not AWS mostly know no checksums behind a body.
+      requestChecksumCalculation: 'WHEN_REQUIRED',
     });
   }
 
@@ -106,6 +108,78 @@ export class S3Objects {
       ),
     );
     return toBody(answer);
+  }
+
+  async exists(key: string, signal: AbortSignal): Promise<boolean> {
+    try {
+      await this.#client.send(new this.#sdk.HeadObjectCommand({ Bucket: this.#bucket, Key: key }), {
+        abortSignal: signal,
+      });
+      return true;
+    } catch (error) {
+      const { name } = error as Partial<Error>;
+      if (name === 'NotFound' || name === 'NoSuchKey') return false;
+      throw s3Fault(this.address(key), error);
+    }
+  }
+
+  async put(key: string, bytes: Uint8Array, signal: AbortSignal): Promise<void> {
+    const command = new this.#sdk.PutObjectCommand({ Bucket: this.#bucket, Key: key, Body: bytes });
+    await this.#told(key, () => this.#client.send(command, { abortSignal: signal }));
+  }
+
+  /** Begins an upload in parts. @returns its id */
+  async beginUpload(key: string, signal: AbortSignal): Promise<string> {
+    const command = new this.#sdk.CreateMultipartUploadCommand({ Bucket: this.#bucket, Key: key });
+    const { UploadId: id } = await this.#told(key, () => this.#client.send(command, { abortSignal: signal }));
+    if (id === undefined) throw unavailable(`${this.address(key)}: the upload got no id`);
+    return id;
+  }
+
+  /** @param part from 1 @returns the ETag that completeUpload() wants */
+  async uploadPart(
+    key: string,
+    id: string,
+    part: number,
+    bytes: Uint8Array,
+    signal: AbortSignal,
+  ): Promise<string> {
+    const command = new this.#sdk.UploadPartCommand({
+      Bucket: this.#bucket,
+      Key: key,
+      UploadId: id,
+      PartNumber: part,
+      Body: bytes,
+    });
+    const { ETag: etag } = await this.#told(key, () => this.#client.send(command, { abortSignal: signal }));
+    if (etag === undefined) throw unavailable(`${this.address(key)}: part ${part} got no ETag`);
+    return etag;
+  }
+
+  /** The object is there when it resolves, whole. @param etags of its parts, in order */
+  async completeUpload(
+    key: string,
+    id: string,
+    etags: readonly string[],
+    signal: AbortSignal,
+  ): Promise<void> {
+    const command = new this.#sdk.CompleteMultipartUploadCommand({
+      Bucket: this.#bucket,
+      Key: key,
+      UploadId: id,
+      MultipartUpload: { Parts: etags.map((ETag, i) => ({ ETag, PartNumber: i + 1 })) },
+    });
+    await this.#told(key, () => this.#client.send(command, { abortSignal: signal }));
+  }
+
+  /** Its parts go away. */
+  async abortUpload(key: string, id: string): Promise<void> {
+    const command = new this.#sdk.AbortMultipartUploadCommand({
+      Bucket: this.#bucket,
+      Key: key,
+      UploadId: id,
+    });
+    await this.#told(key, () => this.#client.send(command));
   }
 
   address(key: string): string {

@@ -1,6 +1,7 @@
 /** Images in JSON: base64 or a data: URL, alone, in an array, or as the elements of a BYTES tensor; here they become files. */
-import type { GivenInput } from '@remuda/core/requests/input-tensor';
+
 import { decodeBase64, describeValue, type InputValue, refuse } from '@remuda/schemas';
+import type { GivenInput } from './input-tensor.js';
 
 type Path = readonly PropertyKey[];
 
@@ -29,7 +30,8 @@ function imageFiles(values: readonly unknown[], path: Path): Uint8Array[] {
   return values.map((value, index) => imageFile(value, [...path, index]));
 }
 
-function imageFile(value: unknown, path: Path): Uint8Array {
+/** The bytes of one image file. @throws InvalidInputError */
+export function imageFile(value: unknown, path: Path): Uint8Array {
   if (typeof value !== 'string') refuse(path, EXPECTED, describeValue(value));
   if (!value.startsWith('data:')) return decodeBase64(value, path);
   const prefix = DATA_URL.exec(value)?.[0];

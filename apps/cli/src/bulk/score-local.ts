@@ -1,0 +1,234 @@
+/**
+ * `remuda score --local`: the whole of it on this machine, without a server. Ctrl-C pauses: what is under way is
+ * finished, everything stops, and the command that goes on is printed. A second one stops at once; then only what was
+ * under way is run again.
+ */
+import { join } from 'node:path';
+import type { BulkJob } from '@remuda/schemas';
+import { CliError, Interrupted, reasonOf, usageError } from '../cli-error.js';
+import { megabytes } from '../terminal/figures.js';
+import { withProgress } from '../terminal/progress.js';
+import { modelsFolderOf, projectOf } from '../workspace.js';
+import type { BulkControl } from './bulk-control.js';
+import { errorsPathOf } from './errors-path.js';
+import { endOf, followJob } from './follow-job.js';
+import { LocalBulk } from './local-bulk.js';
+import { newLocalJobId } from './local-control.js';
+import {
+  hasLocalRecord,
+  type LocalRecord,
+  readLocalRecord,
+  removeLocalFolder,
+  writeLocalRecord,
+} from './local-record.js';
+import { localFolderOf, type OutputPlace, outputPlace } from './places.js';
+import type { Scoring } from './score-api.js';
+import { type ScoreOptions, type ScorePlan, scorePlan } from './score-plan.js';
+import { shellCommand } from './shell-words.js';
+import { showEnd } from './show-end.js';
+import { spoolInput } from './spool-input.js';
+
+export async function scoreLocally(scoring: Scoring): Promise<number> {
+  const { options, context } = scoring;
+  refuseServerOptions(options);
+  const { cwd } = context.config;
+  if (options.resume !== undefined) {
+    const folder = stateFolder(outputPlace(options.out ?? missingOut(), cwd), cwd);
+    return run(scoring, { folder, record: await recordOf(folder, options.resume) });
+  }
+  const plan = scorePlan(options, cwd);
+  const folder = stateFolder(plan.output, cwd);
+  await refuseUnfinished(folder, options);
+  return run(scoring, { folder, record: await newRecord(scoring, plan, folder) });
+}
+
+function refuseServerOptions({ detach, url, idempotencyKey }: ScoreOptions): void {
+  const given = { '--detach': detach, '--url': url, '--idempotency-key': idempotencyKey };
+  for (const [name, value] of Object.entries(given)) {
+    if (value !== undefined) throw usageError(`${name} is about a server; it cannot stand with --local.`);
+  }
+}
+
+function missingOut(): never {
+  throw usageError('--out is missing: the output of the job, beside which its state lies.');
+}
+
+/** Beside the output; of an output that lies elsewhere, in the project. */
+function stateFolder(output: OutputPlace, cwd: string): string {
+  if (output.kind === 'file') return localFolderOf(output.path);
+  const name = output.uri.replace(/[^A-Za-z0-9._-]+/g, '_');
+  return join(projectOf(cwd).stateFolder, 'bulk', name);
+}
+
+async function recordOf(folder: string, id: string): Promise<LocalRecord> {
+  const record = await readLocalRecord(folder);
+  if (record.id === id) return record;
+  throw usageError(`${folder} holds the job ${record.id}, not ${id}.`);
+}
+
+/** Another job for the same output would take the place of what that one has done. */
+async function refuseUnfinished(folder: string, options: ScoreOptions): Promise<void> {
+  if (!hasLocalRecord(folder)) return;
+  if (options.overwrite) return removeLocalFolder(folder);
+  const { id } = await readLocalRecord(folder);
+  throw usageError(
+    `A job for this output was not finished. Go on with it:\n  ${resumeCommand(id, options)}\nor begin anew with --overwrite.`,
+  );
+}
+
+async function newRecord(scoring: Scoring, plan: ScorePlan, folder: string): Promise<LocalRecord> {
+  const { options, context } = scoring;
+  const { cwd, modelsFolder } = context.config;
+  const { output, errors } = plan;
+  const record: LocalRecord = {
+    id: newLocalJobId(),
+    modelsFolder: modelsFolderOf(cwd, options.models ?? modelsFolder),
+    workers: options.workers ?? 1,
+    wanted: {
+      ...plan.job,
+      input: { ...plan.job.input, uri: await localInput(scoring, plan, folder) },
+      output: {
+        ...plan.job.output,
+        uri: addressOf(output),
+        ...(errors || output.kind === 'file'
+          ? { errors_uri: errors ? addressOf(errors) : errorsPathOf(addressOf(output)) }
+          : {}),
+      },
+    },
+  };
+  await writeLocalRecord(folder, record);
+  return record;
+}
+
+function addressOf(place: OutputPlace): string {
+  return place.kind === 'file' ? place.path : place.uri;
+}
+
+async function localInput({ context, signals }: Scoring, plan: ScorePlan, folder: string): Promise<string> {
+  const { input, job } = plan;
+  if (input.kind === 'remote') return input.uri;
+  if (input.kind !== 'stdin') return input.path;
+  const path = join(folder, `stdin.${job.input.format}`);
+  const stop = new AbortController();
+  void signals.first.then(({ name }) => stop.abort(new Interrupted(name)));
+  await withProgress(context.terminal, 'reading standard input', (say) =>
+    spoolInput(context.stdin, path, { onBytes: (bytes) => say(megabytes(bytes)), stop: stop.signal }),
+  );
+  return path;
+}
+
+interface LocalJob {
+  folder: string;
+  record: LocalRecord;
+}
+
+async function run(scoring: Scoring, { folder, record }: LocalJob): Promise<number> {
+  const { options, context, signals } = scoring;
+  const { terminal, config } = context;
+  const bulk = new LocalBulk({
+    model: record.wanted.model,
+    modelsFolder: record.modelsFolder,
+    folder,
+    workers: options.workers ?? record.workers,
+    env: config.env,
+    cwd: config.cwd,
+    say: (line) => {
+      terminal.status?.('');
+      terminal.note(line);
+    },
+  });
+  void signals.second.then(() => {
+    terminal.note('stopping at once');
+    bulk.kill();
+  });
+  const resume = resumeCommand(record.id, options);
+  let finished = false;
+  try {
+    const job = await started(bulk, record, scoring);
+    if (job === undefined) {
+      terminal.note(`Go on with:\n  ${resume}`);
+      return (await signals.first).exitCode;
+    }
+    const followed = await followJob(job, { control: bulk.control, terminal, asked: signals.first });
+    const last = followed.end === 'asked' ? await paused(bulk.control, followed.job, scoring) : followed.job;
+    finished = endOf(last) === 'ended' && last.status !== 'failed';
+    const code = followed.end === 'asked' && !finished ? (await signals.first).exitCode : undefined;
+    const end = { job: withoutHint(last), places: placesOf(last, record), ...(finished ? {} : { resume }) };
+    return showEnd({ ...end, ...(code === undefined ? {} : { code }) }, options.json === true, terminal);
+  } catch (error) {
+    throw asCliError(error);
+  } finally {
+    await stopTelling(bulk, scoring);
+    if (finished) await removeLocalFolder(folder);
+  }
+}
+
+/** undefined: the person asked for the end before it ran. */
+async function started(
+  bulk: LocalBulk,
+  { id, wanted }: LocalRecord,
+  { context, signals }: Scoring,
+): Promise<BulkJob | undefined> {
+  const interrupted = signals.first.then((reason): never => {
+    throw new Interrupted(reason.name);
+  });
+  interrupted.catch(() => {});
+  const work = async (say: (text: string) => void) => {
+    await Promise.race([bulk.start(say), interrupted]);
+    say('the job');
+    return Promise.race([bulk.control.create(wanted, id), interrupted]);
+  };
+  try {
+    return await withProgress(context.terminal, 'starting', work);
+  } catch (error) {
+    if (error instanceof Interrupted) return undefined;
+    throw error;
+  }
+}
+
+/** What is under way is finished, so that nothing need be run again; a second signal does not wait for it. */
+async function paused(control: BulkControl, job: BulkJob, { context, signals }: Scoring): Promise<BulkJob> {
+  const at = signals.second.then(() => undefined);
+  const { terminal } = context;
+  terminal.note('Pausing: what is under way is finished first. Once more stops at once.');
+  try {
+    const asked = await Promise.race([control.act(job.id, 'pause'), at]);
+    const end = asked && (await followJob(asked, { control, terminal, asked: signals.second }));
+    return end?.job ?? job;
+  } catch (error) {
+    // It may have ended between the two.
+    const now = await control.get(job.id).catch(() => undefined);
+    if (now && endOf(now)) return now;
+    throw error;
+  }
+}
+
+function placesOf(job: BulkJob, { wanted }: LocalRecord) {
+  const given = job.status === 'completed' || job.status === 'cancelled';
+  return given ? { output: wanted.output?.uri, errors: wanted.output?.errors_uri } : {};
+}
+
+/** It names the commands of a server. */
+function withoutHint(job: BulkJob): BulkJob {
+  return { ...job, hint: null };
+}
+
+async function stopTelling(bulk: LocalBulk, { context }: Scoring): Promise<void> {
+  try {
+    await bulk.stop();
+  } catch (error) {
+    context.terminal.note(`not everything stopped cleanly: ${reasonOf(error)}`);
+  }
+}
+
+function asCliError(error: unknown): Error {
+  return error instanceof CliError ? error : new CliError(reasonOf(error), undefined, { cause: error });
+}
+
+function resumeCommand(id: string, { out, workers }: ScoreOptions): string {
+  return shellCommand([
+    ...['remuda', 'score', '--local', '--resume', id],
+    ...(out === undefined ? [] : ['--out', out]),
+    ...(workers === undefined ? [] : ['--workers', String(workers)]),
+  ]);
+}

@@ -1,0 +1,84 @@
+/** `pnpm bulk-kills`: kills everything that has a hand in a bulk job, and says whether its output is what it would have been. */
+import { parseArgs } from 'node:util';
+import { type KillReport, runKills } from './run-kills.js';
+
+const HELP = `usage: pnpm bulk-kills [--seed N] [--rows N] [--each N] [--format jsonl|parquet] [--unordered] [--keep] [--json]
+
+  --seed       repeats the order and the moments of the kills; default a new one
+  --rows       rows of the table; default 200000
+  --each       kills of coordinator, worker, runner and Redis each; default 5
+  --format     of the output; default jsonl
+  --unordered  rows in the order in which they were done, put in order before they are compared (jsonl alone)
+  --keep       leaves the folder with logs and outputs
+  --json       prints one object and nothing else
+`;
+
+// Ctrl-C ends everything: the warden kills what is left and removes the folder.
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => process.exit(130));
+
+try {
+  process.exitCode = await main();
+} catch (error) {
+  console.error(error instanceof Error ? error.message : error);
+  process.exitCode = 2;
+}
+
+async function main(): Promise<number> {
+  const { values } = parseArgs({
+    args: process.argv.slice(2).filter((argument) => argument !== '--'),
+    options: {
+      seed: { type: 'string' },
+      rows: { type: 'string', default: '200000' },
+      each: { type: 'string', default: '5' },
+      format: { type: 'string', default: 'jsonl' },
+      unordered: { type: 'boolean', default: false },
+      keep: { type: 'boolean', default: false },
+      json: { type: 'boolean', default: false },
+      help: { type: 'boolean', default: false },
+    },
+  });
+  if (values.help) {
+    process.stdout.write(HELP);
+    return 0;
+  }
+  const format = formatOf(values.format, values.unordered);
+  const begun = Date.now();
+  const report = await runKills({
+    seed: whole('--seed', values.seed ?? String(Math.floor(Math.random() * 1_000_000))),
+    rows: whole('--rows', values.rows),
+    each: whole('--each', values.each),
+    ...{ format, ordered: !values.unordered, keep: values.keep },
+    ...{ batchRows: 250, chunkRows: 1_000, waitMs: 10, lockMs: 2_000 },
+    say: (line) =>
+      process.stderr.write(`${((Date.now() - begun) / 1_000).toFixed(1).padStart(6)} s  ${line}\n`),
+  });
+  process.stdout.write(values.json ? `${JSON.stringify(report)}\n` : textOf(report));
+  return report.red.length === 0 ? 0 : 1;
+}
+
+function textOf(report: KillReport): string {
+  const { seed, rows, kills, identical, missing, doubled, repeated, repeated_told, window, red } = report;
+  const struck = Object.entries(kills).map(([target, count]) => `${target} ${count}`);
+  return [
+    `${rows} rows, seed ${seed}: killed ${struck.join(', ')}`,
+    `output ${identical ? 'identical to' : 'DIFFERENT from'} that of an undisturbed run; ${missing} rows missing, ${doubled} doubled`,
+    `${repeated} rows were run again (the job says ${repeated_told}); a window is ${window}`,
+    `${report.disturbed_s.toFixed(1)} s, undisturbed ${report.undisturbed_s.toFixed(1)} s`,
+    ...red.map((reason) => `RED: ${reason}`),
+    red.length === 0 ? 'green\n' : `again: pnpm bulk-kills --seed ${seed} --rows ${rows}\n`,
+  ].join('\n');
+}
+
+function whole(flag: string, text: string): number {
+  const value = Number(text);
+  if (Number.isInteger(value) && value >= 0) return value;
+  throw new Error(`${flag} is ${JSON.stringify(text)}; it must be a whole number, 0 or more`);
+}
+
+function formatOf(text: string, unordered: boolean): 'jsonl' | 'parquet' {
+  if (text !== 'jsonl' && text !== 'parquet')
+    throw new Error(`--format is ${JSON.stringify(text)}; it must be jsonl or parquet`);
+  if (text === 'parquet' && unordered)
+    throw new Error('--unordered goes with jsonl: lines can be put in order before they are compared');
+  return text;
+}
