@@ -101,7 +101,6 @@ describe('one third-party package, one home', () => {
     tinyglobby: /^packages\/core\/src\/bulk\/input\/images\/image-listing\.ts$/,
     'ipaddr.js': /^packages\/core\/src\/webhooks\/address-rules\.ts$/,
     '@duckdb/node-api': /^packages\/core\/src\/bulk\/input\/columnar\/parquet\/duckdb\.ts$/,
-    'apache-arrow': /^packages\/core\/src\/bulk\/(input\/columnar\/arrow|output)\//,
     fzstd: /^packages\/core\/src\/bulk\/input\//,
     yaml: /^packages\/core\/src\/repository\//,
     'hyparquet-writer': /^packages\/core\/src\/bulk\/output\/parquet-\w+\.ts$/,
