@@ -19,6 +19,7 @@ import { OutputGatherer } from './gather-outputs.js';
 import type { RowReader } from './input/bulk-input.js';
 import { batchesOf, halvesOf, type InputRows, mayShareItem, partOf } from './row-items.js';
 import { columnRows, rowAsJson, textAt } from './row-values.js';
+import { wantedColumns } from './wanted-columns.js';
 
 /** Rows as inputs; rows that cannot be one are left out. */
 export interface MappedRows {
@@ -140,14 +141,6 @@ async function runChunk(
     workerId: message.workerId,
     seconds: run.seconds,
   };
-}
-
-/** Of formats by column no others are read. null: all, since a row is one object. */
-function wantedColumns({ inputs, keep, idColumn }: Mapping): string[] | null {
-  if (inputs.length === 0) return null;
-  return [
-    ...new Set([...inputs.flatMap((input) => input.columns), ...keep, ...(idColumn ? [idColumn] : [])]),
-  ];
 }
 
 interface ChunkRunNeeds {
