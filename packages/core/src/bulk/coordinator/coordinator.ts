@@ -163,7 +163,9 @@ export class Coordinator {
       ...{ status, reason: null, faults: [], times: { ...state.times, in_progress: begun } },
       progress: this.#progress(),
     });
-    const score = await this.#score();
+    let score = await this.#score();
+    // Resumed while the last of what was under way was finished.
+    while (score !== 'all' && this.#stopMode() === null) score = await this.#score();
     if (score === 'all') return this.#end(state.only ?? 'completed');
     if (this.#leaving) throw new Left('the worker stops');
     if (this.#fenced) throw new Fenced('a newer life has the job');
@@ -209,7 +211,7 @@ export class Coordinator {
       ...{ spec, mapping, columns: input.columns, signature: door.signatureOf(target) },
     });
     if (!settled) {
-      await this.#delivery().check();
+      await this.#delivery('begun').check();
       await checkIds(this.#opened, this.#validating());
       await log.commit({ k: 'settled', settled: this.#opened.settled });
     }
@@ -290,7 +292,7 @@ export class Coordinator {
       await this.#book.write({ status: shown, times, progress: this.#progress() });
       const given = await finishJob({
         ...{ spec: this.#job.spec, folder: this.#folder, log, opened: this.#opened, output: this.#output },
-        ...{ rows: tools.rows, expired: status === 'expired', delivery: this.#delivery() },
+        ...{ rows: tools.rows, expired: status === 'expired', delivery: this.#delivery(status) },
         goOn: () => this.#goOn(),
       });
       await this.#book.write(given);
@@ -321,10 +323,13 @@ export class Coordinator {
     return 'paused';
   }
 
-  #delivery() {
-    const epoch = this.#log?.epoch ?? 0;
+  #delivery(status: string) {
+    const { epoch, ledger } = this.#log as WorkLog;
     const { path } = this.#folder;
-    const files = { output: `${path}/output.${epoch}`, errors: `${path}/failed.${epoch}` };
+    const files = {
+      ...{ output: `${path}/output.${epoch}`, errors: `${path}/failed.${epoch}` },
+      mark: `${ledger.round}.${ledger.rowsDone}.${ledger.rowsFailed}.${status}`,
+    };
     return this.#deps.tools.delivery({ ...this.#job, state: this.#book.state as BulkState }, files);
   }
 

@@ -4,7 +4,6 @@
  */
 import { createHash } from 'node:crypto';
 import { rm, stat } from 'node:fs/promises';
-import { basename } from 'node:path';
 import { Patience } from '../../repository/sources/patience.js';
 import type { BulkFiles } from '../bulk-use-cases.js';
 import type { StoredBulkJob } from '../job-record.js';
@@ -41,10 +40,10 @@ function toTarget({ spec: { output } }: StoredBulkJob, parts: DeliveryFiles, { s
 }
 
 function intoStore(job: StoredBulkJob, parts: DeliveryFiles, { files }: DeliveryDeps): Delivery {
-  const { spec, state } = job;
+  const { spec } = job;
   const { tenant, output } = spec;
   const adopt = async (kind: 'output' | 'errors', path: string, name: string): Promise<string> => {
-    const id = fileIdOf(spec.id, spec.createdAt, `${kind}.${basename(path)}.${state.round}`);
+    const id = fileIdOf(spec.id, spec.createdAt, `${kind}.${parts.mark}`);
     const facts = { id, filename: name, purpose: 'batch_output' as const, tenant, keptS: output.keptS };
     return (await files.adopt(path, facts)).id;
   };

@@ -51,6 +51,8 @@ export interface DeliveryFiles {
   /** In the work folder; nobody else writes it. */
   output: string;
   errors: string;
+  /** The same for the same content: made again after a crash, it is the same file. */
+  mark: string;
 }
 
 /** Where joined files go at the end. */
