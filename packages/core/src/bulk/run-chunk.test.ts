@@ -29,6 +29,8 @@ describe('a chunk in a runner', () => {
     expect(report.outcomes).toEqual([{ kind: 'written', ok: true, ended: 'succeeded' }]);
     expect(report.runs.map(({ rows }) => rows)).toEqual([8, 8, 5]);
     const answers = await result();
+    const native = report.runs.reduce((sum, { seconds }) => sum + seconds, 0);
+    expect(answers.seconds).toBeCloseTo(native, 6);
     expect(answers).toMatchObject({ firstRow: 1_000, rows: 21, failures: [], device: 'cpu', workerId: 'w' });
     expect(answers.outputs).toMatchObject([{ name: 'y', datatype: 'FP32', shape: [4] }]);
     expect(firsts(answers)).toEqual(rowsFrom(21).map(({ x }) => x[0]));
@@ -60,6 +62,27 @@ describe('a chunk in a runner', () => {
     const answers = await result();
     expect(answers).toMatchObject({ firstRow: 1_005, rows: 4, ids: ['r5', 'r6', 'r7', 'r8'] });
     expect(firsts(answers)).toEqual([5, 6, 7, 8]);
+  });
+
+  it('of many rows of a file is read in blocks, and answered as one', async () => {
+    const { load, runChunk } = await setup(repository);
+    await load('identity-fp32', { max_batch_size: 512 });
+    const [from, to] = [100, 40_000];
+    const { report, result } = await runChunk('identity-fp32', [], {
+      rows: 45_000,
+      firstRow: 7_000_000,
+      range: { kind: 'rows', from: 3, to: 45_003 },
+      slice: { from, to },
+    });
+    const answers = await result();
+    const numbers = Array.from({ length: to - from }, (_, i) => 3 + from + i);
+    const failed = numbers.flatMap((n, i) => (n % 10_007 === 10_006 ? [i] : []));
+    expect(answers).toMatchObject({ firstRow: 7_000_100, rows: to - from });
+    expect(answers.failures.map(({ index }) => index)).toEqual(failed);
+    expect(answers.failures[0]?.input).toEqual({ id: 'r10006', x: null });
+    expect(answers.ids).toEqual(numbers.map((n) => `r${n}`));
+    expect(firsts(answers)).toEqual(numbers.map((n, i) => (failed.includes(i) ? 0 : n)));
+    expect(report.runs.every(({ rows }) => rows <= 512)).toBe(true);
   });
 
   it('gives rows of other shapes as they are', async () => {
