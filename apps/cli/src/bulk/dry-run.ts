@@ -1,6 +1,163 @@
-/** `--dry-run`. */
+/**
+ * `remuda score --dry-run`: what the job would be, found out without writing anything: columns of the input, which of
+ * them make which input of the model, columns of the output, how it would be cut, and how long it would take, from a
+ * sample of its first rows that is really scored.
+ */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { OpenedInput } from '@remuda/core/bulk/input/bulk-input';
+import { openInput } from '@remuda/core/bulk/input/open-input';
+import { type DescribedMapping, describeMapping } from '@remuda/core/bulk/mapping/describe-mapping';
+import type { BulkJob, ModelSignature } from '@remuda/schemas';
+import { CliError, reasonOf, usageError } from '../cli-error.js';
+import { printJson } from '../commands/context.js';
+import { EXIT } from '../exit-codes.js';
+import { withProgress } from '../terminal/progress.js';
+import { type ChunkPlan, chunkPlan } from './chunk-plan.js';
+import { dryRunLines } from './dry-run-text.js';
+import { type OutputColumnPlan, outputColumns } from './output-columns.js';
+import { type Sample, takeSample } from './sample.js';
+import { openSampleRunner, type SampleRunner } from './sample-runner.js';
 import type { Scoring } from './score-api.js';
+import { type ScorePlan, scorePlan } from './score-plan.js';
 
-export async function dryRun(_scoring: Scoring): Promise<number> {
-  throw new Error('not there yet');
+export interface DryRun {
+  model: string;
+  version: string;
+  input: {
+    format: string;
+    compression: string;
+    rows: number | null;
+    bytes: number | null;
+    columns: { name: string; type: string | null }[];
+  };
+  mapping: DescribedMapping;
+  output: OutputColumnPlan[];
+  sample: { rows: number; failed: number; device_seconds: number } | null;
+  chunks: ChunkPlan | null;
+  problems: string[];
+}
+
+/** @returns 2 where the job would not run */
+export async function dryRun(scoring: Scoring): Promise<number> {
+  const { options, context } = scoring;
+  const plan = scorePlan(options, context.config.cwd);
+  const folder = await mkdtemp(join(tmpdir(), 'remuda-dry-run-'));
+  const runner = await openSampleRunner(scoring, plan, folder);
+  try {
+    const found = await looked(scoring, plan, runner, folder);
+    if (options.json) printJson(context.terminal, found);
+    else for (const line of dryRunLines(found, context.terminal)) context.terminal.out(line);
+    return found.problems.length > 0 ? EXIT.usage : EXIT.ok;
+  } finally {
+    await runner.close();
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+async function looked(
+  { context, signals }: Scoring,
+  plan: ScorePlan,
+  runner: SampleRunner,
+  folder: string,
+): Promise<DryRun> {
+  const input = await opened(plan);
+  try {
+    const served = await runner.served();
+    const found = described(plan, input, served.signature);
+    if (found.problems.length > 0) return found;
+    const sample = await takeSample({
+      plan,
+      input,
+      mapping: found.mapping,
+      folder,
+      imageColumn: runner.imageColumn(served.signature),
+    });
+    if (sample === null) return found;
+    const scored = withProgress(context.terminal, `scoring ${sample.rows} rows`, () => runner.score(sample));
+    const job = await Promise.race([scored, signals.first]);
+    if (!('id' in job)) throw new CliError('Interrupted.', job.exitCode);
+    return { ...found, ...measured(plan, input, { sample, job, served }) };
+  } finally {
+    await input.close();
+  }
+}
+
+async function opened({ input, job }: ScorePlan): Promise<OpenedInput> {
+  if (input.kind === 'stdin' || input.kind === 'remote')
+    throw usageError('--dry-run looks at a file of this machine: fetch it first, or leave --dry-run away.');
+  const { format, compression = 'none', delimiter, types } = job.input;
+  if (format === undefined) throw usageError('The format of the input is not known: give --format.');
+  try {
+    return await openInput({
+      path: input.path,
+      compression,
+      read: { format, ...(delimiter ? { delimiter } : {}), ...(types ? { types } : {}) },
+    });
+  } catch (error) {
+    throw new CliError(reasonOf(error), EXIT.usage, { cause: error });
+  }
+}
+
+function described({ job }: ScorePlan, input: OpenedInput, signature: ModelSignature): DryRun {
+  const mapping = describeMapping({
+    columns: input.columns,
+    signature,
+    ...(job.map ? { map: job.map } : {}),
+    keep: job.output?.keep ?? [],
+    ...(job.id_column === undefined ? {} : { idColumn: job.id_column }),
+    ...(input.read.lines ? { lines: input.read.lines } : {}),
+  });
+  const problems = [
+    ...mapping.problems,
+    ...mapping.inputs.flatMap(({ input: name, problems: own }) => own.map((text) => `map.${name}: ${text}`)),
+  ];
+  const output = outputColumns(job, { signature, mapping, columns: input.columns });
+  if (output instanceof Error) problems.push(output.message);
+  return {
+    model: signature.model,
+    version: signature.version,
+    input: {
+      format: input.read.format,
+      compression: input.compression,
+      rows: input.totalRows,
+      bytes: input.totalBytes,
+      columns: [...input.columns],
+    },
+    mapping,
+    output: output instanceof Error ? [] : output,
+    sample: null,
+    chunks: null,
+    problems,
+  };
+}
+
+interface Measured {
+  sample: Sample;
+  job: BulkJob;
+  served: Awaited<ReturnType<SampleRunner['served']>>;
+}
+
+function measured({ job: wanted }: ScorePlan, input: OpenedInput, { sample, job, served }: Measured) {
+  const { rows_done, rows_failed, device_seconds } = job.progress;
+  if (rows_done === 0)
+    throw new CliError(`The sample was not scored: ${job.reason?.message ?? `it is ${job.status}`}.`);
+  const scored = { rows: rows_done, failed: rows_failed, device_seconds };
+  const rows = input.totalRows ?? estimatedRows(input.totalBytes, sample);
+  const chunks = chunkPlan({
+    rows,
+    exact: input.totalRows !== null,
+    secondsPerRow: device_seconds / Math.max(1, rows_done - rows_failed),
+    batchRows: served.signature.max_batch_size,
+    instances: served.instances,
+    devices: served.devices,
+    mostRows: wanted.chunk_rows ?? null,
+  });
+  return { sample: scored, chunks };
+}
+
+/** Of a text whose end nobody has seen. */
+function estimatedRows(bytes: number | null, sample: Sample): number | null {
+  return bytes === null || sample.bytes === 0 ? null : Math.round((bytes / sample.bytes) * sample.rows);
 }

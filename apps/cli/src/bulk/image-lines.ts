@@ -1,31 +1,51 @@
 /** Images of this machine as a file of lines that can be sent: each with its name as custom_id, and its bytes as base64. */
 import { readFile, stat } from 'node:fs/promises';
-import { dirname, relative } from 'node:path';
+import { basename, dirname, join } from 'node:path';
+import { globbedImages, imagesUnder } from '@remuda/core/bulk/input/images/image-listing';
 import { usageError } from '../cli-error.js';
-import { imagesBelow } from './images-below.js';
 
 export interface ImageLines {
   /** Name of the column, which is that of the model's input. */
-  name: string;
+  column: string;
   lines: AsyncIterable<string>;
 }
 
-/** @param place a folder, a glob, or an image */
-export async function imageLines(place: string, inputName: () => Promise<string>): Promise<ImageLines> {
-  const { paths, root } = await imagesOf(place);
-  if (paths.length === 0) throw usageError(`--in ${place}: there are no images.`);
-  const name = await inputName();
+/** @param place a folder, a glob, or an image @param most the first so many of them */
+export async function imageLines(
+  place: string,
+  inputName: () => Promise<string>,
+  most = Number.POSITIVE_INFINITY,
+): Promise<ImageLines> {
+  if ((await firstImages(place, 1)).length === 0) throw usageError(`--in ${place}: there are no images.`);
+  const column = await inputName();
+  const { names, base } = await imagesOf(place);
   async function* lines(): AsyncGenerator<string> {
-    for (const path of paths) {
-      const bytes = await readFile(path);
-      yield `${JSON.stringify({ custom_id: relative(root, path), [name]: bytes.toString('base64') })}\n`;
+    let count = 0;
+    for await (const name of names) {
+      const image = (await readFile(join(base, name))).toString('base64');
+      yield `${JSON.stringify({ custom_id: name, [column]: image })}\n`;
+      if (++count >= most) return;
     }
   }
-  return { name, lines: lines() };
+  return { column, lines: lines() };
 }
 
-async function imagesOf(place: string): Promise<{ paths: string[]; root: string }> {
+/** Paths of the first so many. */
+export async function firstImages(place: string, most: number): Promise<string[]> {
+  const { names, base } = await imagesOf(place);
+  const found: string[] = [];
+  for await (const name of names) if (found.push(join(base, name)) >= most) break;
+  return found;
+}
+
+async function imagesOf(place: string): Promise<{ names: AsyncIterable<string>; base: string }> {
   const facts = await stat(place).catch(() => undefined);
-  if (facts?.isFile()) return { paths: [place], root: dirname(place) };
-  return imagesBelow(place, facts?.isDirectory() === true);
+  if (facts?.isFile()) return { names: only(basename(place)), base: dirname(place) };
+  if (facts?.isDirectory()) return { names: imagesUnder(place), base: place };
+  const { base, paths } = globbedImages(place);
+  return { names: paths, base };
+}
+
+async function* only(name: string): AsyncGenerator<string> {
+  yield name;
 }

@@ -14,6 +14,7 @@ import { WorkerKeeper } from '../up/worker-keeper.js';
 import { workerEntry } from '../workspace.js';
 import type { BulkControl } from './bulk-control.js';
 import { type LocalControl, openLocalControl } from './local-control.js';
+import type { ServedModel } from './sample-runner.js';
 
 export interface LocalBulkOptions {
   /** The only one that is loaded. */
@@ -49,6 +50,12 @@ export class LocalBulk implements Service {
   get control(): BulkControl {
     if (!this.#control) throw new Error('it has not started');
     return this.#control;
+  }
+
+  /** What the model takes and gives, as its workers have told. */
+  served(version?: string): Promise<ServedModel> {
+    if (!this.#control) throw new Error('it has not started');
+    return this.#control.served(this.#options.model, version);
   }
 
   get logs(): string {

@@ -1,6 +1,7 @@
 /** Bulk jobs by way of the Redis of this machine, without an API between. */
 import { CliError } from '../cli-error.js';
 import type { BulkControl } from './bulk-control.js';
+import type { ServedModel } from './sample-runner.js';
 
 export interface LocalControlOptions {
   redisUrl: string;
@@ -11,6 +12,7 @@ export interface LocalControlOptions {
 }
 
 export interface LocalControl extends BulkControl {
+  served(model: string, version?: string): Promise<ServedModel>;
   close(): Promise<void>;
 }
 

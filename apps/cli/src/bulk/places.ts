@@ -3,9 +3,9 @@
  * input, or an address that whoever runs the job reads by itself (http, S3, file: on its disk).
  */
 import { existsSync, statSync } from 'node:fs';
-import { basename, dirname, join, resolve } from 'node:path';
+import { basename, dirname, extname, join, resolve } from 'node:path';
+import { isGlob, isImageEnding } from '@remuda/core/bulk/input/detect';
 import { usageError } from '../cli-error.js';
-import { isImageName } from './format-of-name.js';
 
 export type InputPlace =
   | { kind: 'file'; path: string; bytes: number }
@@ -17,7 +17,6 @@ export type InputPlace =
 export type OutputPlace = { kind: 'file'; path: string } | { kind: 'remote'; uri: string };
 
 const REMOTE = /^(https?|s3):\/\//;
-const GLOB = /[*?[\]{}]/;
 
 /** @throws CliError where nothing is there */
 export function inputPlace(text: string, cwd: string): InputPlace {
@@ -26,13 +25,13 @@ export function inputPlace(text: string, cwd: string): InputPlace {
   if (text.startsWith('file://')) return { kind: 'remote', uri: pathOnServer(text) };
   const path = resolve(cwd, text);
   if (existsSync(path)) return existing(path);
-  if (GLOB.test(text)) return { kind: 'images', path };
+  if (isGlob(text)) return { kind: 'images', path };
   throw usageError(`--in ${text}: there is no such file or folder (${path}).`);
 }
 
 function existing(path: string): InputPlace {
   const facts = statSync(path);
-  if (facts.isDirectory() || isImageName(path)) return { kind: 'images', path };
+  if (facts.isDirectory() || isImageEnding(extname(path).slice(1))) return { kind: 'images', path };
   return { kind: 'file', path, bytes: facts.size };
 }
 

@@ -121,11 +121,11 @@ class ApiScoring {
   async #source({ input, model, job }: ScorePlan): Promise<Source> {
     if (input.kind === 'remote') return { input: { uri: input.uri } };
     if (input.kind === 'images') {
-      const { name, lines } = await imageLines(input.path, () => this.#imageInputOf(model));
+      const { column, lines } = await imageLines(input.path, () => this.#imageInputOf(model));
       const file = await this.#upload({ filename: 'images.jsonl', content: lines, bytes: undefined });
       return {
         input: { file_id: file, format: 'jsonl' },
-        job: { map: { [name]: name }, id_column: job.id_column ?? 'custom_id' },
+        job: { map: { [column]: column }, id_column: job.id_column ?? 'custom_id' },
       };
     }
     if (input.kind === 'file')

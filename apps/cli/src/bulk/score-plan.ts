@@ -3,18 +3,20 @@
  * that can be wrong without asking anybody is told here, before a byte is sent.
  */
 import { existsSync } from 'node:fs';
+import { type DetectedInput, detectInput } from '@remuda/core/bulk/input/detect';
 import {
+  BULK_OUTPUT_FORMATS,
   type BulkColumnType,
+  type BulkCompression,
   type BulkFormat,
   BulkJobCreate,
   type BulkJobCreateInput,
   type BulkOutputFormat,
 } from '@remuda/schemas';
-import { usageError } from '../cli-error.js';
+import { reasonOf, usageError } from '../cli-error.js';
 import type { ApiOptions } from '../commands/context.js';
 import type { NamedValue } from '../commands/option-values.js';
 import { errorsPathOf } from './errors-path.js';
-import { formatOfName, isOutputFormat } from './format-of-name.js';
 import { type InputPlace, inputPlace, type OutputPlace, outputPlace } from './places.js';
 
 export interface ScoreOptions extends ApiOptions {
@@ -112,7 +114,7 @@ function jobOf(options: ScoreOptions, { model, version, input, output }: Places)
   return withoutUndefined({
     model,
     version,
-    input: withoutUndefined({ ...inputFormat(options, input), types, delimiter }),
+    input: withoutUndefined({ ...inputFormat(options, input), types, ...(delimiter && { delimiter }) }),
     output: withoutUndefined({
       ...outputFormat(options, output),
       outputs,
@@ -133,27 +135,39 @@ function jobOf(options: ScoreOptions, { model, version, input, output }: Places)
 }
 
 /** Told to the job where its own name for the input would not say it: what is uploaded, and standard input. */
-function inputFormat({ format }: ScoreOptions, input: InputPlace) {
-  if (input.kind === 'images') return { format: format ?? ('images' as const) };
-  if (input.kind === 'stdin') return { format: format ?? ('jsonl' as const) };
-  const name = input.kind === 'file' ? input.path : new URL(input.uri, 'file:///').pathname;
-  const named = formatOfName(name);
-  const settled = format ?? named.format;
-  if (settled === undefined)
-    throw usageError(
-      `The ending of ${name} tells no format: give it with --format (jsonl, csv, parquet, …).`,
-    );
-  return { format: settled, compression: named.compression };
+function inputFormat({ format }: ScoreOptions, input: InputPlace): Partial<DetectedInput> {
+  if (input.kind === 'images') return { format: format ?? 'images' };
+  if (input.kind === 'stdin') return { format: format ?? 'jsonl' };
+  const detected = detectedOf(input.kind === 'file' ? input.path : input.uri, format);
+  return { ...detected, format: format ?? detected.format };
+}
+
+/** @throws CliError where the name says nothing and no format was given */
+function detectedOf(name: string, format: BulkFormat | undefined): DetectedInput {
+  try {
+    return detectInput(name);
+  } catch (error) {
+    if (format === undefined) throw usageError(`--in: ${reasonOf(error)}`);
+    return { format, compression: 'none' };
+  }
 }
 
 function outputFormat({ outFormat }: ScoreOptions, output: OutputPlace) {
   const name = output.kind === 'file' ? output.path : output.uri;
-  const { format, compression } = formatOfName(name);
-  const settled = outFormat ?? format;
-  if (isOutputFormat(settled)) return { format: settled, compression };
+  const { format, compression } = namedFormat(name);
+  const settled = outFormat ?? BULK_OUTPUT_FORMATS.find((known) => known === format);
+  if (settled !== undefined) return { format: settled, compression };
   throw usageError(
     `The ending of --out ${name} tells no format: end it in .jsonl, .csv, .parquet or .arrow (.gz and .zst behind it compress), or give --out-format.`,
   );
+}
+
+function namedFormat(name: string): { format?: BulkFormat; compression: BulkCompression } {
+  try {
+    return detectInput(name);
+  } catch {
+    return { compression: /\.gz$/i.test(name) ? 'gzip' : /\.zst$/i.test(name) ? 'zstd' : 'none' };
+  }
 }
 
 /** Values that no schema lets pass are told as the API would, without asking it. */
