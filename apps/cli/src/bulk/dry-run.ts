@@ -144,10 +144,11 @@ function measured({ job: wanted }: ScorePlan, input: OpenedInput, { sample, job,
   if (rows_done === 0)
     throw new CliError(`The sample was not scored: ${job.reason?.message ?? `it is ${job.status}`}.`);
   const scored = { rows: rows_done, failed: rows_failed, device_seconds };
-  const rows = input.totalRows ?? estimatedRows(input.totalBytes, sample);
+  const known = sample.whole ? sample.rows : input.totalRows;
+  const rows = known ?? estimatedRows(input.totalBytes, sample);
   const chunks = chunkPlan({
     rows,
-    exact: input.totalRows !== null,
+    exact: known !== null,
     secondsPerRow: device_seconds / Math.max(1, rows_done - rows_failed),
     batchRows: served.signature.max_batch_size,
     instances: served.instances,
