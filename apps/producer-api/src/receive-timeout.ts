@@ -17,9 +17,15 @@ const WHOLE_BODY_MS = 300_000;
 /** A stream that has brought nothing for that long is cut off. */
 const STALLED_MS = 120_000;
 
-export function limitReceiving(app: FastifyInstance, { clock }: { clock: Clock }): void {
+export interface ReceivingLimits {
+  clock: Clock;
+  /** After which a stream that brings nothing is cut off. */
+  stalledMs?: number;
+}
+
+export function limitReceiving(app: FastifyInstance, limits: ReceivingLimits): void {
   app.addHook('onRequest', (request, _reply, done) => {
-    if (hasBody(request)) limit(app, request, clock);
+    if (hasBody(request)) limit(app, request, limits);
     done();
   });
 }
@@ -28,7 +34,11 @@ function hasBody({ headers }: FastifyRequest): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
 }
 
-function limit(app: FastifyInstance, { raw, routeOptions }: FastifyRequest, clock: Clock): void {
+function limit(
+  app: FastifyInstance,
+  { raw, routeOptions }: FastifyRequest,
+  { clock, stalledMs = STALLED_MS }: ReceivingLimits,
+): void {
   // As Node itself would end it: answered with 408, and closed.
   const end = (): void => {
     const error = Object.assign(new Error('the call took too long to arrive'), {
@@ -40,10 +50,6 @@ function limit(app: FastifyInstance, { raw, routeOptions }: FastifyRequest, cloc
     raw.once('close', clock.after(WHOLE_BODY_MS, end));
     return;
   }
-  const { socket } = raw;
-  socket.setTimeout(STALLED_MS, end);
-  raw.once('close', () => {
-    socket.setTimeout(0);
-    socket.off('timeout', end);
-  });
+  raw.setTimeout(stalledMs, end);
+  raw.once('close', () => raw.socket.setTimeout(0));
 }

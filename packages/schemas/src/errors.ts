@@ -230,6 +230,11 @@ export const ERROR_CATALOGUE = {
     retryable: false,
     sentence: 'More rows have failed than max_errors allows.',
   },
+  batch_expired: {
+    status: 504,
+    retryable: true,
+    sentence: 'The completion window of the bulk job passed before the row was run.',
+  },
   source_unreadable: {
     status: 422,
     retryable: true,

@@ -126,6 +126,7 @@ export class Fleet {
         ...processEnv(),
         REDIS_URL: this.#options.redisUrl ?? this.redis.url,
         REMUDA_MODELS: this.#options.models,
+        REMUDA_FILES: join(this.folder, 'files'),
         ...this.#options.env,
         ...env,
       },

@@ -29,6 +29,8 @@ describe('a chunk in a runner', () => {
     expect(report.outcomes).toEqual([{ kind: 'written', ok: true, ended: 'succeeded' }]);
     expect(report.runs.map(({ rows }) => rows)).toEqual([8, 8, 5]);
     const answers = await result();
+    const native = report.runs.reduce((sum, { seconds }) => sum + seconds, 0);
+    expect(answers.seconds).toBeCloseTo(native, 6);
     expect(answers).toMatchObject({ firstRow: 1_000, rows: 21, failures: [], device: 'cpu', workerId: 'w' });
     expect(answers.outputs).toMatchObject([{ name: 'y', datatype: 'FP32', shape: [4] }]);
     expect(firsts(answers)).toEqual(rowsFrom(21).map(({ x }) => x[0]));

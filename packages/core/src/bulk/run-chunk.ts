@@ -194,7 +194,9 @@ class ChunkRun {
     const firstRun = this.#run;
     this.#run += rows.reduce((sum, one) => sum + one.rows, 0);
     const own = { ...context, lane: BULK, firstRun } as const;
-    this.seconds += (await runItems(items, message.batchId, model, own)) / 1000;
+    const ms = await runItems(items, message.batchId, model, own);
+    // Only now: others have added to it meanwhile.
+    this.seconds += ms / 1000;
     const together: InputRows[] = [];
     for (const [i, item] of items.entries()) {
       const one = rows[i] as InputRows;

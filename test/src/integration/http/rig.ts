@@ -13,7 +13,7 @@ import { Keys } from '@remuda/core/store/keys';
 import { closeRedis, connectRedis, type Redis, waitUntilReady } from '@remuda/core/store/redis';
 import { RequestStore } from '@remuda/core/store/request-store';
 import { deleteKeysContaining } from '@remuda/infra/redis-launcher';
-import { ApiService, apiConfig } from '@remuda/producer-api';
+import { ApiService, type ApiServiceOptions, apiConfig } from '@remuda/producer-api';
 import { HarnessConfig, type ModelSignature, type Problem, type SignatureTensor } from '@remuda/schemas';
 
 export interface Rig {
@@ -24,6 +24,8 @@ export interface Rig {
   store: RequestStore;
   /** Lines of the API's log, parsed. */
   log: Record<string, unknown>[];
+  /** REMUDA_FILES. */
+  files: string;
   call(method: string, path: string, init?: CallInit): Promise<Answer>;
   post(path: string, body: unknown, headers?: Record<string, string>): Promise<Answer>;
   close(): Promise<void>;
@@ -46,9 +48,10 @@ export interface RigOptions {
   url?: string;
   env?: Record<string, string>;
   clock?: Clock;
+  makeBulk?: ApiServiceOptions['makeBulk'];
 }
 
-export async function setup({ url = testUrl(), env = {}, clock }: RigOptions = {}): Promise<Rig> {
+export async function setup({ url = testUrl(), env = {}, clock, makeBulk }: RigOptions = {}): Promise<Rig> {
   const prefix = `${process.env.REMUDA_TEST_KEY_PREFIX ?? 'remuda-test'}-${randomBytes(6).toString('hex')}`;
   const keys = new Keys({ prefix, shards: 1 });
   const redis = connectRedis({ url, role: 'runner', name: 'test-http', onError() {} });
@@ -57,17 +60,19 @@ export async function setup({ url = testUrl(), env = {}, clock }: RigOptions = {
     await publishSignature(redis, keys, signature, HarnessConfig.parse({ harness: signature.harness }));
   }
   const models = await mkdtemp(join(tmpdir(), 'remuda-http-'));
+  const files = `${models}-files`;
   const config = apiConfig({
     REDIS_URL: url,
     REMUDA_KEY_PREFIX: prefix,
     REMUDA_MODELS: models,
     REMUDA_API_PORT: '0',
+    REMUDA_FILES: files,
     ...env,
   });
   const log: Rig['log'] = [];
   const destination: LogDestination = { write: (line) => void log.push(JSON.parse(line)) };
   const logger = createLogger({ name: 'api', level: 'info', destination });
-  const api = new ApiService({ config, logger, clock });
+  const api = new ApiService({ config, logger, clock, ...(makeBulk ? { makeBulk } : {}) });
   await api.start();
   const call: Rig['call'] = (method, path, init) => callApi(`${api.url}${path}`, method, init);
   return {
@@ -77,6 +82,7 @@ export async function setup({ url = testUrl(), env = {}, clock }: RigOptions = {
     keys,
     store: new RequestStore(redis, keys),
     log,
+    files,
     call,
     post: (path, body, headers = {}) =>
       call('POST', path, {
@@ -88,6 +94,7 @@ export async function setup({ url = testUrl(), env = {}, clock }: RigOptions = {
       closeRedis(redis);
       await deleteKeysContaining(url, prefix).catch(() => {});
       await rm(models, { recursive: true, force: true });
+      await rm(files, { recursive: true, force: true });
     },
   };
 }

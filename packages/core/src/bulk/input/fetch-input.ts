@@ -56,7 +56,7 @@ export async function fetchInput(from: string | Readable, options: FetchOptions)
     return there ? { path: to, bytes: there.size } : await fetchRemote(from, options);
   } catch (error) {
     options.signal.throwIfAborted();
-    throw told(diskFault(to, error));
+    throw told(to, diskFault(to, error));
   }
 }
 
@@ -128,7 +128,7 @@ async function settle(partial: string, to: string): Promise<void> {
 }
 
 /** Messages of model sources in the words of files, and what is not there as that. */
-function told(error: unknown): unknown {
+function told(to: string, error: unknown): unknown {
   if (!(error instanceof RemudaError)) return error;
   const { code, message, details, cause } = error;
   if (code === 'source_unavailable' && cause instanceof RemudaError)
@@ -145,6 +145,6 @@ function told(error: unknown): unknown {
       details,
       { cause },
     );
-  if (code === 'internal' && cause !== undefined) return diskFault('the file', cause) ?? error;
+  if (code === 'internal' && cause !== undefined) return diskFault(to, cause);
   return error;
 }

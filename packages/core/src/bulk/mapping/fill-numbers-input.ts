@@ -7,6 +7,7 @@ import type { Column } from '../columns.js';
 import { fillColumn } from './fill-column.js';
 import { fillLists } from './fill-lists.js';
 import { evenInput, type FilledInput, type InputColumns } from './filled-input.js';
+import { interleave } from './interleave.js';
 import { numberTarget, rangeText, TILE_ROWS } from './number-target.js';
 import type { RowFailures } from './row-failures.js';
 import { OWN_SIZE } from './row-shape.js';
@@ -38,7 +39,9 @@ function fillStacked({ input, columns, rowShape, rows }: InputColumns, failures:
   const datatype = input.datatype as NumberDatatype;
   const width = columns.length;
   const target = numberTarget(datatype, rows * width);
-  for (let first = 0; first < rows; first += TILE_ROWS) {
+  const floats = datatype === 'FP32' ? allFloats(columns) : null;
+  if (floats) interleave(new Float32Array(target.bytes.buffer), floats, rows);
+  for (let first = 0; !floats && first < rows; first += TILE_ROWS) {
     const count = Math.min(TILE_ROWS, rows - first);
     for (let c = 0; c < width; c++) {
       const column = columns[c] as Column;
@@ -55,4 +58,11 @@ function fillStacked({ input, columns, rowShape, rows }: InputColumns, failures:
     }
   }
   return evenInput(input, target.bytes, width * ELEMENT_BYTES[datatype], shape);
+}
+
+function allFloats(columns: readonly Column[]): Float32Array[] | null {
+  const floats = columns.flatMap(({ type, ...column }) =>
+    type === 'float32' ? [(column as { values: Float32Array }).values] : [],
+  );
+  return floats.length === columns.length ? floats : null;
 }

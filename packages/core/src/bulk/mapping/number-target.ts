@@ -148,8 +148,6 @@ export function fillNumbers(
   const { array } = target as Target;
   if (DATATYPE_OF[type] === target.datatype) {
     if (stride === 1) copyRun(target, type, values, from, count, at);
-    else if (values instanceof Float32Array)
-      spreadFloats(array as Float32Array, values, from, count, at, stride);
     else if (type === 'int64' || type === 'uint64') spreadLongs(array as Uint32Array, wordsOf(values), place);
     else spread(array, values as Small, place);
   } else if (values instanceof Float64Array && target.datatype === 'FP32') {
@@ -179,18 +177,6 @@ function copyRun(
   const width = ELEMENT_BYTES[DATATYPE_OF[type]];
   const source = new Uint8Array(values.buffer, values.byteOffset + from * width, count * width);
   target.bytes.set(source, at * width);
-}
-
-/** The loop that most rows of tables go through. */
-function spreadFloats(
-  array: Float32Array,
-  values: Float32Array,
-  from: number,
-  count: number,
-  at: number,
-  stride: number,
-): void {
-  for (let i = 0, o = at; i < count; i++, o += stride) array[o] = values[from + i] as number;
 }
 
 function spread(array: Small, values: Small, { from, count, at, stride }: Place): void {

@@ -6,23 +6,26 @@ import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import type { BulkCompression } from '@remuda/schemas';
 
+/** Of numbers as text higher ones take two to four times as long, for a twentieth less. */
+const GZIP_LEVEL = 3;
+
 const gzipped = promisify(gzip);
 
 export async function compress(bytes: Uint8Array, compression: BulkCompression): Promise<Uint8Array> {
   if (compression === 'none') return bytes;
-  return compression === 'gzip' ? gzipped(bytes) : zstd(bytes);
+  return compression === 'gzip' ? gzipped(bytes, { level: GZIP_LEVEL }) : zstd(bytes);
 }
 
 /** The compressor holds a frame in memory of its own, which it never gives back. */
 const FRAME_BYTES = 4 * 2 ** 20;
-const LEVEL = 3;
+const ZSTD_LEVEL = 3;
 
 async function zstd(bytes: Uint8Array): Promise<Uint8Array> {
   const { compress: frameOf } = await loaded();
   const frames: Uint8Array[] = [];
   let from = 0;
   do {
-    frames.push(frameOf(Buffer.from(bytes.subarray(from, from + FRAME_BYTES)), LEVEL));
+    frames.push(frameOf(Buffer.from(bytes.subarray(from, from + FRAME_BYTES)), ZSTD_LEVEL));
     from += FRAME_BYTES;
   } while (from < bytes.length);
   return Buffer.concat(frames);

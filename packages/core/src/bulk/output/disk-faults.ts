@@ -12,10 +12,13 @@ export async function diskFault(path: string, error: unknown): Promise<unknown> 
   if (!FULL.has(code)) return error;
   const free = await freeBytes(path);
   const left = free === null ? '' : `, ${readable(free)} free`;
-  const why = code === 'EFBIG' ? 'a file may not grow any further there' : `the disk is full${left}`;
+  const [why, cure] =
+    code === 'EFBIG'
+      ? ['a file may not grow any further there', 'raise the limit on the size of files (ulimit -f)']
+      : [`${code === 'EDQUOT' ? 'the quota is used up' : 'the disk is full'}${left}`, 'free space'];
   return new RemudaError(
     'disk_full',
-    `${path}: ${why} (${code}). Nothing that was written before is lost: free space, then resume the job (remuda batches resume ID)`,
+    `${path}: ${why} (${code}). What was written before is kept: ${cure}, then resume the job (remuda batches resume ID)`,
     { path, free_bytes: free },
     { cause: error },
   );

@@ -216,7 +216,10 @@ function vectorEnds(shapes: readonly (readonly number[] | null)[]): number[] {
   for (const shape of shapes) {
     if (!shape) continue;
     const vectors = elementCount(shape.slice(0, -1));
-    for (let i = 0; i < vectors; i++) ends.push((end += shape.at(-1) as number));
+    for (let i = 0; i < vectors; i++) {
+      end += shape.at(-1) as number;
+      ends.push(end);
+    }
   }
   return ends;
 }

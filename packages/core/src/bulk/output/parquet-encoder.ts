@@ -1,12 +1,11 @@
 /**
  * Parquet: typed columns, tensors as lists, rows in groups of 128k. Pages are made straight from typed arrays; the
- * library compresses them (snappy) and writes their headers and the footer.
+ * library writes their headers and levels, and the footer.
  */
 import { ByteWriter } from 'hyparquet-writer';
 import { writePageHeader } from 'hyparquet-writer/src/datapage.js';
 import { writeRleBitPackedHybrid } from 'hyparquet-writer/src/encoding.js';
 import { writeMetadata } from 'hyparquet-writer/src/metadata.js';
-import { snappyCompress } from 'hyparquet-writer/src/snappy.js';
 import type { ChunkResult } from '../chunk.js';
 import type { ByteSink, EncodedPart, OutputEncoder, PartList } from './bulk-output.js';
 import type { OutputLayout } from './output-layout.js';
@@ -15,6 +14,7 @@ import { type FileMetaData, leafOf, parquetSchema } from './parquet-schema.js';
 import { extremes, plainValues } from './parquet-values.js';
 import type { Field } from './result-vectors.js';
 import { columnarPart, type RowGroup, rowGroups, settledFields } from './row-groups.js';
+import { snappy } from './snappy.js';
 import { sizeOf, type Vector } from './vectors.js';
 
 type GroupFacts = FileMetaData['row_groups'][number];
@@ -142,7 +142,7 @@ function writePage(
   const repetitionBytes = repetition ? writeRleBitPackedHybrid(marks, repetition, bitsFor(repetitionMax)) : 0;
   const definitionBytes = definition ? writeRleBitPackedHybrid(marks, definition, bitsFor(definitionMax)) : 0;
   const plain = plainValues(leaf, from, to);
-  const packed = snappyCompress(plain);
+  const packed = snappy(plain);
   // Most scores are noise to a compressor: readers then need not undo it.
   const smaller = packed.length < plain.length;
   const body = smaller ? packed : plain;

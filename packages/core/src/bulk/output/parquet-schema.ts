@@ -23,12 +23,9 @@ const NUMBER: Readonly<Record<NumericType, Primitive>> = {
   float64: { type: 'DOUBLE' },
 };
 
-function whole(type: 'INT32' | 'INT64', bitWidth: 8 | 16 | 32 | 64, isSigned: boolean): Primitive {
-  return {
-    type,
-    converted_type: `${isSigned ? 'INT' : 'UINT'}_${bitWidth}`,
-    logical_type: { type: 'INTEGER', bitWidth, isSigned },
-  };
+/** By the older mark alone: the library writes the width of the newer one in a way that readers refuse. */
+function whole(type: 'INT32' | 'INT64', bits: 8 | 16 | 32 | 64, signed: boolean): Primitive {
+  return { type, converted_type: `${signed ? 'INT' : 'UINT'}_${bits}` };
 }
 
 export function parquetSchema(fields: readonly Field[]): SchemaElement[] {

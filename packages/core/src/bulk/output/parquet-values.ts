@@ -54,17 +54,45 @@ export function extremes(
 ): { min: number | bigint; max: number | bigint } | null {
   if (vector.kind !== 'number' || !ORDERED.has(vector.type)) return null;
   const { values, valid } = vector;
-  let min: number | bigint | undefined;
-  let max: number | bigint | undefined;
+  if (values instanceof BigInt64Array) return bigExtremes(values, valid, from, to);
+  let min = Number.POSITIVE_INFINITY;
+  let max = Number.NEGATIVE_INFINITY;
   for (let i = from; i < to; i++) {
-    const value = values[i] as number | bigint;
-    if (valid?.[i] === 0 || Number.isNaN(value)) continue;
-    if (min === undefined || value < min) min = value;
-    if (max === undefined || value > max) max = value;
+    const value = values[i] as number;
+    if (valid?.[i] === 0) continue;
+    // Neither is true of NaN.
+    if (value < min) min = value;
+    if (value > max) max = value;
   }
-  if (min === undefined || max === undefined) return null;
+  if (min > max) return null;
   // Zeros of both signs may stand behind either bound.
   return { min: min === 0 ? -0 : min, max: max === 0 ? 0 : max };
+}
+
+/** By their upper halves: a BigInt is made only of what may be a bound. */
+function bigExtremes(
+  values: BigInt64Array,
+  valid: Uint8Array | null,
+  from: number,
+  to: number,
+): { min: bigint; max: bigint } | null {
+  const halves = new Int32Array(values.buffer, values.byteOffset, values.length * 2);
+  let least = -1;
+  let greatest = -1;
+  for (let i = from; i < to; i++) {
+    if (valid?.[i] === 0) continue;
+    if (least < 0) {
+      least = i;
+      greatest = i;
+    } else if (isLess(halves, i, least)) least = i;
+    else if (isLess(halves, greatest, i)) greatest = i;
+  }
+  return least < 0 ? null : { min: values[least] as bigint, max: values[greatest] as bigint };
+}
+
+function isLess(halves: Int32Array, a: number, b: number): boolean {
+  const high = (halves[2 * a + 1] as number) - (halves[2 * b + 1] as number);
+  return high !== 0 ? high < 0 : (halves[2 * a] as number) >>> 0 < (halves[2 * b] as number) >>> 0;
 }
 
 const ORDERED: ReadonlySet<string> = new Set(['int8', 'int16', 'int32', 'int64', 'float32', 'float64']);

@@ -131,12 +131,14 @@ function opened(url: string, { response, close }: HttpAnswer, offset: number, to
   if (offset === 0 && status !== 200)
     throw unavailable(`${shownUrl(url)}: the server answered ${status} to a call for the whole file`);
   // A body that is packed in spite of what was asked comes unpacked: its length says nothing.
-  const whole = headers.has('content-encoding') ? null : headers.get('content-length');
+  const packed = headers.has('content-encoding');
+  const whole = packed ? null : headers.get('content-length');
   const told = offset === 0 ? whole : total;
   return {
     offset,
     total: told && /^\d+$/.test(told) ? Number(told) : null,
-    validator: validatorOf(headers),
+    // Nor does a place in it say where to go on.
+    validator: packed ? null : validatorOf(headers),
     body: bodyOf(response),
     close,
   };

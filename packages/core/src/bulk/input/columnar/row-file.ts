@@ -31,7 +31,6 @@ export async function openRowFile(path: string, format: ColumnarFormat): Promise
     const { ParquetFile } = await import('./parquet/parquet-file.js');
     return ParquetFile.open(path);
   }
-  // @ts-expect-error
   const { ArrowFile } = await import('./arrow/arrow-file.js');
   return ArrowFile.open(path);
 }

@@ -2,7 +2,6 @@
  * gzip and zstd as a stream: packed bytes go in step by step, and what a step gives comes out before its fault does, so
  * that all that was readable is read. Several members or frames behind one another are one text.
  */
-import { once } from 'node:events';
 import { createGunzip, type Gunzip } from 'node:zlib';
 import { Decompress } from 'fzstd';
 
@@ -31,27 +30,27 @@ const OUTPUT_BYTES = 64 * 1024;
 
 class GzipUnpacker implements Unpacker {
   readonly #stream: Gunzip;
-  #fault: Error | null = null;
+  /** Rejects when the data is broken: what is being written then is never answered. */
+  readonly #broken: Promise<never>;
 
   constructor(sink: UnpackedSink) {
     this.#stream = createGunzip({ chunkSize: OUTPUT_BYTES });
     this.#stream.on('data', sink);
-    this.#stream.on('error', (error) => {
-      this.#fault = error;
-    });
+    this.#broken = new Promise((_, reject) => this.#stream.on('error', reject));
+    this.#broken.catch(() => undefined);
   }
 
   async push(packed: Uint8Array): Promise<void> {
-    await new Promise<void>((resolve, reject) => {
-      this.#stream.write(packed, (error) => (error ? reject(error) : resolve()));
+    const taken = new Promise<void>((resolve) => {
+      this.#stream.write(packed, (error) => (error ? undefined : resolve()));
     });
-    if (this.#fault) throw this.#fault;
+    await Promise.race([taken, this.#broken]);
   }
 
   async finish(): Promise<void> {
-    const ended = once(this.#stream, 'end');
+    const ended = new Promise<void>((resolve) => this.#stream.once('end', resolve));
     this.#stream.end();
-    await ended;
+    await Promise.race([ended, this.#broken]);
   }
 
   close(): void {

@@ -1,0 +1,451 @@
+/**
+ * One life of the coordinator of a bulk job: takes the job (from then on lives before it can write nothing), reads what
+ * they have done, and brings the job to its end, to a pause, or to where the next life goes on. What is done stands in
+ * the journal (work-folder.ts); Redis is told (job-book.ts) and asked what is wanted (job-control.ts).
+ *
+ *   validating.ts → scoring.ts with chunk-carrier.ts → finishing.ts → job-told.ts
+ */
+import { type BulkJobStatus, isBulkTerminal, type ItemError } from '@remuda/schemas';
+import { RemudaError, toItemError } from '../../errors.js';
+import { Repeat } from '../../fleet/repeat.js';
+import type { Clock } from '../../lifecycle/clock.js';
+import type { Logger } from '../../observability/logger.js';
+import type { Redis } from '../../store/redis.js';
+import type { WebhookOutbox } from '../../webhooks/outbox.js';
+import type { ChunkDoor } from '../chunk-door.js';
+import type { BulkFault, BulkState, StoredBulkJob } from '../job-record.js';
+import type { BulkJobStore } from '../job-store.js';
+import { ChunkCarrier } from './chunk-carrier.js';
+import { finishJob } from './finishing.js';
+import { JobBook } from './job-book.js';
+import { JobControl } from './job-control.js';
+import { tellEnd } from './job-told.js';
+import type { Ledger } from './ledger.js';
+import { Patience } from './patience.js';
+import { ProgressMeter } from './progress.js';
+import { Scoring, type StopMode } from './scoring.js';
+import { ChunkSizes, SIZING } from './sizing.js';
+import type { CoordinatorTools, JobOutput } from './tools.js';
+import { checkIds, InputFaults, type Opened, openJob, reopenJob, type ValidatingDeps } from './validating.js';
+import { Fenced, Left, PauseJob, wayOut } from './ways-out.js';
+import { type FoundWork, WorkFolder } from './work-folder.js';
+import { WorkLog } from './work-log.js';
+
+export interface CoordinatorDeps {
+  jobId: string;
+  store: BulkJobStore;
+  subscriber: Redis;
+  door: ChunkDoor;
+  tools: CoordinatorTools;
+  outbox: Pick<WebhookOutbox, 'enqueueEvent'>;
+  clock: Clock;
+  logger: Logger;
+  /** Told what has been done since the last call, at most once a second. */
+  report(counts: CoordinatorCounts): void;
+  /** How long trouble of the model is borne. */
+  patienceMs?: number;
+  /** Seconds that a chunk should take. */
+  chunkSeconds?: number;
+}
+
+export interface CoordinatorCounts {
+  rows: number;
+  failed: number;
+  repeated: number;
+  chunksInFlight: number;
+}
+
+/** ended, paused: nothing is to be done now. left: somebody else is to go on. fenced: somebody else does. */
+export type CoordinatorEnd = 'ended' | 'paused' | 'left' | 'fenced' | 'gone';
+
+const TICK_MS = 1_000;
+/** Time at work is noted at least this often: a crash loses no more of it. */
+const NOTE_TIME_MS = 10_000;
+
+export class Coordinator {
+  readonly #deps: CoordinatorDeps;
+  readonly #meter = new ProgressMeter();
+  readonly #patience: Patience;
+  /** Of what cannot be left in the middle otherwise. */
+  readonly #stop = new AbortController();
+  #job!: StoredBulkJob;
+  #folder!: WorkFolder;
+  #book!: JobBook;
+  #control!: JobControl;
+  #log: WorkLog | undefined;
+  #opened: Opened | undefined;
+  #output: JobOutput | undefined;
+  #scoring: Scoring | undefined;
+  #leaving = false;
+  #fenced = false;
+  #workingSince: number | null = null;
+  #repeated = 0;
+  #reported = { rows: 0, failed: 0, repeated: 0 };
+
+  constructor(deps: CoordinatorDeps) {
+    this.#deps = deps;
+    this.#patience = new Patience(deps.clock, deps.patienceMs);
+  }
+
+  /** Leaves off as soon as what has an answer is in the journal. */
+  leave(): void {
+    this.#leaving = true;
+    this.#stop.abort();
+    this.#scoring?.wake();
+  }
+
+  async run(): Promise<CoordinatorEnd> {
+    const { store, jobId } = this.#deps;
+    const job = await store.read(jobId);
+    if (!job) return 'gone';
+    this.#folder = new WorkFolder(job.spec.work);
+    const found = await this.#folder.read();
+    const epoch = await store.take(jobId, found.epoch);
+    if (epoch === null) return 'gone';
+    // Read again: what was wanted before this life is known to it.
+    this.#job = (await store.read(jobId)) ?? job;
+    this.#book = new JobBook(store, jobId, epoch, this.#job.state);
+    this.#control = this.#newControl(epoch);
+    const ticks = new Repeat({
+      ...{ everyMs: TICK_MS, clock: this.#deps.clock, turn: () => this.#tick() },
+      onError: (error) => this.#warn(error),
+    });
+    try {
+      await this.#control.start();
+      await ticks.start();
+      return await this.#live(found, epoch);
+    } catch (error) {
+      if (error instanceof Fenced || this.#fenced) return 'fenced';
+      if (error instanceof Left || this.#leaving) return 'left';
+      throw error;
+    } finally {
+      await ticks.stop();
+      await this.#control.stop();
+      await this.#noteTime().catch(() => undefined);
+      await this.#log?.close().catch(() => undefined);
+      await this.#opened?.input.close().catch(() => undefined);
+    }
+  }
+
+  async #live(found: FoundWork, epoch: number): Promise<CoordinatorEnd> {
+    // It came to its end, and the life that brought it there has not told everybody.
+    if (isBulkTerminal(this.#book.state.status)) return this.#tell();
+    try {
+      const { work } = this.#job.spec;
+      const kept = await this.#ownWork(found);
+      this.#log = await WorkLog.begin({
+        ...{ folder: new WorkFolder(work), found: kept, job: this.#job.spec.id, epoch },
+        now: this.#deps.clock.now(),
+      });
+      return await this.#work();
+    } catch (error) {
+      const way = wayOut(error, this.#log?.ledger.settled != null);
+      if (way instanceof Fenced || way instanceof Left || this.#leaving || this.#fenced) throw way;
+      if (way instanceof PauseJob) return this.#pause(way.reason);
+      if (way instanceof RemudaError) return this.#end('failed', toItemError(way), faultsOf(way));
+      // Not foreseen: the process ends, and the next one tries again.
+      throw way;
+    }
+  }
+
+  async #work(): Promise<CoordinatorEnd> {
+    const { ledger } = this.#log as WorkLog;
+    if (this.#wants() === 'cancel' && !ledger.settled) return this.#end('cancelled');
+    if (this.#wants() === 'pause' && !ledger.settled) return this.#pause(null);
+    await this.#open();
+    await this.#recall();
+    const { state } = this.#book;
+    const begun = state.times.in_progress ?? this.#deps.clock.now();
+    const status = this.#wants() === 'cancel' ? 'cancelling' : 'in_progress';
+    await this.#book.write({
+      ...{ status, reason: null, faults: [], times: { ...state.times, in_progress: begun } },
+      progress: this.#progress(),
+    });
+    const score = await this.#score();
+    if (score === 'all') return this.#end(state.only ?? 'completed');
+    if (this.#leaving) throw new Left('the worker stops');
+    if (this.#fenced) throw new Fenced('a newer life has the job');
+    if (this.#isExpired()) return this.#end('expired');
+    if (this.#wants() === 'cancel') return this.#end('cancelled');
+    return this.#pause(null);
+  }
+
+  /** What an owner may go on with who starts the same job anew, since Redis has lost it. */
+  async #ownWork(found: FoundWork): Promise<FoundWork> {
+    const { spec } = this.#job;
+    if (found.job === null || found.job === spec.id) return found;
+    const other = await this.#deps.store.read(found.job);
+    if (other && !isBulkTerminal(other.state.status))
+      throw new RemudaError(
+        'output_exists',
+        `bulk job ${found.job} (${other.state.status}) writes ${spec.output.uri}: wait for its end, cancel it, or choose another output`,
+      );
+    if (!other) {
+      const lost = await this.#sameAs(found);
+      if (lost) return found;
+    }
+    await this.#folder.remove();
+    return { ...(await this.#folder.read()), epoch: found.epoch };
+  }
+
+  async #sameAs({ ledger }: FoundWork): Promise<boolean> {
+    const { settled } = ledger;
+    if (!settled) return false;
+    this.#opened = await openJob(this.#validating());
+    return JSON.stringify(this.#opened.settled) === JSON.stringify(settled);
+  }
+
+  async #open(): Promise<void> {
+    const log = this.#log as WorkLog;
+    const { settled } = log.ledger;
+    const { spec } = this.#job;
+    this.#opened ??= await (settled ? reopenJob(settled, this.#validating()) : openJob(this.#validating()));
+    const { target, input } = this.#opened;
+    const { mapping } = this.#opened.settled;
+    const { tools, door } = this.#deps;
+    this.#output = tools.output({
+      ...{ spec, mapping, columns: input.columns, signature: door.signatureOf(target) },
+    });
+    if (!settled) {
+      await this.#delivery().check();
+      await checkIds(this.#opened, this.#validating());
+      await log.commit({ k: 'settled', settled: this.#opened.settled });
+    }
+    await this.#book.write({
+      model: this.#opened.settled.model,
+      version: this.#opened.settled.version,
+      map: tools.mapTexts(mapping),
+    });
+  }
+
+  /** What was asked for while no life was there. */
+  async #recall(): Promise<void> {
+    const log = this.#log as WorkLog;
+    const { state } = this.#book;
+    if (state.round > log.ledger.round) await log.commit({ k: 'retry', round: state.round });
+    if (state.forgive) {
+      await log.commit({ k: 'forgive', failed: log.ledger.rowsFailed });
+      await this.#book.write({ forgive: false });
+    }
+  }
+
+  async #score(): Promise<'all' | 'stopped'> {
+    const log = this.#log as WorkLog;
+    const { input, settled, target } = this.#opened as Opened;
+    const { door, clock, tools, chunkSeconds = SIZING.seconds } = this.#deps;
+    const { spec } = this.#job;
+    const sizes = new ChunkSizes(settled.batchRows, {
+      ...{ ...SIZING, seconds: chunkSeconds, mostRows: spec.chunkRows ?? null },
+    });
+    const { outputs, topK, argmax } = spec.output;
+    const scoring = new Scoring({
+      ...{ spec, settled, log, input, sizes },
+      pace: () => door.pace(target),
+      stop: () => this.#stopMode(),
+      cutNoMore: this.#book.state.only !== null,
+    });
+    this.#scoring = scoring;
+    const carrier = new ChunkCarrier({
+      ...{ spec, settled, target, door, input, log, clock },
+      ...{ output: this.#output as JobOutput, rows: tools.rows, patience: this.#patience },
+      choice: { ...(outputs && { outputs }), ...(topK && { topK }), ...(argmax && { argmax }) },
+      priority: () => this.#control.priority,
+      ended: (task, bytes) => scoring.ended(task, bytes),
+      kept: ({ rows }, { seconds }, bytes) => {
+        if (seconds > 0) sizes.ended({ rows, seconds, bytes });
+      },
+      repeated: (rows) => {
+        this.#repeated += rows;
+      },
+    });
+    this.#workingSince = this.#deps.clock.now();
+    try {
+      return await scoring.run(carrier);
+    } finally {
+      await this.#noteTime();
+      this.#workingSince = null;
+    }
+  }
+
+  #stopMode(): StopMode | null {
+    if (this.#leaving || this.#fenced) return 'leave';
+    const wanted = this.#wants();
+    if (wanted === 'cancel' || this.#isExpired()) return 'cut';
+    return wanted === 'pause' ? 'drain' : null;
+  }
+
+  async #end(
+    status: Extract<BulkJobStatus, 'completed' | 'failed' | 'cancelled' | 'expired'>,
+    reason: ItemError | null = null,
+    faults: BulkFault[] = [],
+  ): Promise<CoordinatorEnd> {
+    const { clock, tools, logger } = this.#deps;
+    const log = this.#log;
+    const times = { ...this.#book.state.times };
+    if (log?.ledger.settled && this.#opened && this.#output) {
+      times.finalizing = clock.now();
+      const shown = status === 'cancelled' ? 'cancelling' : 'finalizing';
+      await this.#book.write({ status: shown, times, progress: this.#progress() });
+      const given = await finishJob({
+        ...{ spec: this.#job.spec, folder: this.#folder, log, opened: this.#opened, output: this.#output },
+        ...{ rows: tools.rows, expired: status === 'expired', delivery: this.#delivery() },
+        goOn: () => this.#goOn(),
+      });
+      await this.#book.write(given);
+    }
+    times[status] = clock.now();
+    await this.#book.write({ status, reason, faults, times, progress: this.#progress() });
+    logger.info({ batch_id: this.#job.spec.id, status, code: reason?.code }, 'bulk job ended');
+    return this.#tell();
+  }
+
+  /** Whoever wants to know, at least once; then nothing more is to be done for the job. */
+  async #tell(): Promise<CoordinatorEnd> {
+    const { state } = this.#book;
+    const job = { ...this.#job, state, wanted: 'run' as const };
+    await tellEnd(job, this.#deps.outbox);
+    await this.#book.write({}, this.#deps.clock.now());
+    // All is done and nothing can be done again.
+    if (state.status === 'completed' && state.progress.rows_failed === 0) {
+      await this.#log?.close().catch(() => undefined);
+      await this.#folder.remove();
+    }
+    return 'ended';
+  }
+
+  async #pause(reason: ItemError | null): Promise<CoordinatorEnd> {
+    await this.#book.write({ status: 'paused', reason, progress: this.#progress() });
+    this.#deps.logger.info({ batch_id: this.#job.spec.id, code: reason?.code }, 'bulk job paused');
+    return 'paused';
+  }
+
+  #delivery() {
+    const epoch = this.#log?.epoch ?? 0;
+    const { path } = this.#folder;
+    const files = { output: `${path}/output.${epoch}`, errors: `${path}/failed.${epoch}` };
+    return this.#deps.tools.delivery({ ...this.#job, state: this.#book.state as BulkState }, files);
+  }
+
+  #validating(): ValidatingDeps {
+    const { tools, door, clock } = this.#deps;
+    return {
+      ...{ spec: this.#job.spec, work: this.#folder.path, tools, door, clock, patience: this.#patience },
+      signal: this.#stop.signal,
+      goOn: () => this.#goOn(),
+      fetched: (bytes, total) => {
+        const { progress } = this.#book.state;
+        void this.#book
+          .progress({ ...progress, bytes_read: bytes, bytes_total: total })
+          .catch((error: Error) => this.#warn(error));
+      },
+    };
+  }
+
+  /** @throws where this life is to go no further */
+  #goOn(): void {
+    if (this.#fenced) throw new Fenced('a newer life has the job');
+    if (this.#leaving) throw new Left('the worker stops');
+  }
+
+  #newControl(epoch: number): JobControl {
+    const { store, subscriber, clock } = this.#deps;
+    return new JobControl({
+      ...{ job: this.#job, epoch, store, subscriber, clock },
+      onChange: () => {
+        this.#showWish();
+        this.#scoring?.wake();
+      },
+      onFenced: () => {
+        this.#fenced = true;
+        this.#stop.abort();
+        this.#scoring?.wake();
+      },
+      onError: (error) => this.#warn(error),
+    });
+  }
+
+  /** A pause is shown at once, while what is under way is finished. */
+  #showWish(): void {
+    if (!this.#workingSince) return;
+    const status = this.#stopMode() === 'drain' ? 'paused' : 'in_progress';
+    if (this.#wants() === 'cancel' || this.#book.state.status === status) return;
+    this.#book.write({ status }).catch((error: Error) => this.#warn(error));
+  }
+
+  #wants(): JobControl['wanted'] {
+    return this.#control.wanted;
+  }
+
+  #isExpired(): boolean {
+    const { expiresAt } = this.#job.spec;
+    return expiresAt !== null && this.#deps.clock.now() >= expiresAt && this.#book.state.only === null;
+  }
+
+  async #tick(): Promise<void> {
+    if (!this.#workingSince || !this.#log) return;
+    this.#scoring?.wake();
+    if (this.#deps.clock.now() - this.#workingSince >= NOTE_TIME_MS) {
+      await this.#noteTime();
+      this.#workingSince = this.#deps.clock.now();
+    }
+    await this.#book.progress(this.#progress());
+    this.#report();
+  }
+
+  #report(): void {
+    const ledger = this.#log?.ledger as Ledger;
+    const now = { rows: ledger.rowsDone, failed: ledger.rowsFailed, repeated: this.#repeated };
+    const since = (name: keyof typeof now): number => Math.max(0, now[name] - this.#reported[name]);
+    this.#deps.report({
+      ...{ rows: since('rows'), failed: since('failed'), repeated: since('repeated') },
+      chunksInFlight: this.#scoring?.underWay.chunks ?? 0,
+    });
+    this.#reported = now;
+  }
+
+  async #noteTime(): Promise<void> {
+    if (this.#workingSince === null || !this.#log) return;
+    const seconds = this.#workingSeconds();
+    const repeated = this.#repeated;
+    this.#workingSince = this.#deps.clock.now();
+    this.#repeated = 0;
+    this.#reported.repeated = 0;
+    await this.#log.write({ k: 'worked', seconds, repeated });
+  }
+
+  #workingSeconds(): number {
+    return this.#workingSince === null ? 0 : (this.#deps.clock.now() - this.#workingSince) / 1000;
+  }
+
+  #progress() {
+    const { chunks, rows } = this.#scoring?.underWay ?? { chunks: 0, rows: 0 };
+    const ledger = this.#log?.ledger;
+    if (!ledger) return this.#book.state.progress;
+    return this.#meter.read(
+      ledger,
+      {
+        rowsInFlight: rows,
+        chunksInFlight: chunks,
+        bytesRead: this.#opened?.input.bytesAt(ledger.next) ?? ledger.bytesCut,
+        rowsRepeated: this.#repeated,
+        workingSeconds: this.#workingSeconds(),
+      },
+      this.#deps.clock.now(),
+    );
+  }
+
+  #warn(error: Error): void {
+    if (error instanceof Fenced) {
+      this.#fenced = true;
+      this.#stop.abort();
+      this.#scoring?.wake();
+      return;
+    }
+    this.#deps.logger.warn({ err: error, batch_id: this.#deps.jobId }, 'bulk job: Redis; it is tried again');
+  }
+}
+
+function faultsOf(error: RemudaError): BulkFault[] {
+  if (error instanceof InputFaults) return error.faults;
+  return [{ code: error.code, message: error.message, param: null, line: null }];
+}

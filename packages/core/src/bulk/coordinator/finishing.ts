@@ -1,0 +1,60 @@
+/**
+ * The end of a job: its parts joined, its errors joined, both given to their places. Done again after a crash it gives the
+ * same; nothing that stands in the places is whole before it is renamed.
+ */
+import type { RowReader } from '../input/bulk-input.js';
+import type { BulkSpec } from '../job-record.js';
+import { joinErrors, joinOutput, writeFileWith } from './joining.js';
+import type { Delivery, Given, JobOutput } from './tools.js';
+import { unfinishedRows } from './unfinished-rows.js';
+import type { Opened } from './validating.js';
+import type { WorkFolder } from './work-folder.js';
+import type { WorkLog } from './work-log.js';
+
+export interface FinishDeps {
+  spec: BulkSpec;
+  folder: WorkFolder;
+  log: WorkLog;
+  opened: Opened;
+  output: JobOutput;
+  rows: RowReader;
+  delivery: Delivery;
+  /** Rows that were not run stand in the file of errors. */
+  expired: boolean;
+  goOn(): void;
+}
+
+/** @throws RemudaError disk_full, output_exists */
+export async function finishJob(deps: FinishDeps): Promise<Given> {
+  const { spec, folder, log, output, delivery, expired, goOn } = deps;
+  const { ledger, epoch } = log;
+  const parts = ledger.parts(spec.output.unordered ? 'done' : 'rows');
+  const joining = { folder, parts, goOn };
+  await writeFileWith(`${folder.path}/output.${epoch}`, (sink) => joinOutput(joining, output.encoder, sink));
+  const failed = expired || ledger.rowsFailed > 0 || parts.some((part) => part.errors !== null);
+  if (failed)
+    await writeFileWith(`${folder.path}/failed.${epoch}`, async (sink) => {
+      await joinErrors(joining, sink);
+      if (expired) await writeUnfinished(deps, sink);
+    });
+  // What lies there after this line is what this job has put there.
+  if (!ledger.given) {
+    await delivery.check();
+    await log.commit({ k: 'give', round: ledger.round });
+  }
+  goOn();
+  return delivery.give(failed);
+}
+
+async function writeUnfinished(
+  { log, opened, rows, output, spec, goOn }: FinishDeps,
+  sink: { write(bytes: Uint8Array): Promise<void> },
+): Promise<void> {
+  const { ledger } = log;
+  const { input, settled } = opened;
+  for await (const result of unfinishedRows({ ledger, settled, input, rows, window: spec.completionWindow })) {
+    goOn();
+    const lines = output.errorLines(result);
+    if (lines) await sink.write(lines);
+  }
+}

@@ -1,0 +1,67 @@
+/**
+ * What a coordinator is given to work with: readers, mapping and writers, each behind a seam of its own, so that its
+ * logic is tested with small ones. The real ones are put together in real-tools.ts.
+ */
+import type { ModelSignature } from '@remuda/schemas';
+import type { ChunkResult, Mapping } from '../chunk.js';
+import type { ColumnInfo } from '../columns.js';
+import type { OpenedInput, RowReader } from '../input/bulk-input.js';
+import type { BulkSpec, StoredBulkJob } from '../job-record.js';
+import type { OutputEncoder } from '../output/bulk-output.js';
+
+export interface CoordinatorTools {
+  /** @param work the work folder */
+  open(spec: BulkSpec, path: string, work: string): Promise<OpenedInput>;
+  rows: RowReader;
+  /**
+   * Where the input lies on the disk; what is not there is fetched into the work folder first, and found there again.
+   * @param progress told bytes so far
+   */
+  locate(spec: BulkSpec, work: string, options: LocateOptions): Promise<string>;
+  /** Which columns make which inputs. @throws RemudaError invalid_request */
+  settle(spec: BulkSpec, columns: readonly ColumnInfo[], signature: ModelSignature, read: OpenedInput['read']): Mapping;
+  /** Text by input, as it is shown. */
+  mapTexts(mapping: Mapping): Record<string, string>;
+  output(job: OutputJob): JobOutput;
+  delivery(job: StoredBulkJob, files: DeliveryFiles): Delivery;
+}
+
+export interface LocateOptions {
+  signal: AbortSignal;
+  progress(bytes: number, total: number | null): void;
+}
+
+export interface OutputJob {
+  spec: BulkSpec;
+  signature: ModelSignature;
+  mapping: Mapping;
+  columns: readonly ColumnInfo[];
+}
+
+/** The output of a job and its file of errors. */
+export interface JobOutput {
+  encoder: OutputEncoder;
+  /** Lines of the file of errors; null: no row has failed. */
+  errorLines(result: ChunkResult): Uint8Array | null;
+}
+
+/** Where the files of a life are put together before they are given. */
+export interface DeliveryFiles {
+  /** In the work folder; nobody else writes it. */
+  output: string;
+  errors: string;
+}
+
+/** Where joined files go at the end. */
+export interface Delivery {
+  /** @throws RemudaError output_exists */
+  check(): Promise<void>;
+  /** Both or, after a crash, both again. @param errors whether some rows have failed: else there is no file of errors */
+  give(errors: boolean): Promise<Given>;
+}
+
+export interface Given {
+  outputFileId: string | null;
+  errorFileId: string | null;
+  errorsUri: string | null;
+}
