@@ -69,9 +69,9 @@ describe('a dry run', () => {
         "  error_message   string    of a row that failed",
         "",
         "plan",
-        "  4 rows were scored as a sample, of which 0 failed: 200 rows/s",
-        "  about 5 rows in 1 chunks of up to 192, 2 under way at once",
-        "  about 0 s on 1 instances, 0 s of device time",
+        "  4 rows scored as a sample, 0 failed: 200 rows/s",
+        "  4 rows in 1 chunk of up to 192 rows, 2 under way at once",
+        "  about 0 s on 1 instance, 0 s of device time",
         "Nothing was written.",
       ]
     `);
@@ -98,8 +98,8 @@ describe('a dry run', () => {
         who     by its values
 
       mapping  to add version 1
-        input  datatype  row        columns  types
-        x      FP32      one value
+        input  datatype  row  columns  types
+        x      FP32
 
       output
         column  type

@@ -4,10 +4,13 @@
  * under way is run again.
  */
 import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import { fetchInput } from '@remuda/core/bulk/input/fetch-input';
 import type { BulkJob } from '@remuda/schemas';
 import { CliError, Interrupted, reasonOf, usageError } from '../cli-error.js';
 import { megabytes } from '../terminal/figures.js';
 import { withProgress } from '../terminal/progress.js';
+import type { StopSignals } from '../up/stop-signals.js';
 import { modelsFolderOf, projectOf } from '../workspace.js';
 import type { BulkControl } from './bulk-control.js';
 import { errorsPathOf } from './errors-path.js';
@@ -26,7 +29,6 @@ import type { Scoring } from './score-api.js';
 import { type ScoreOptions, type ScorePlan, scorePlan } from './score-plan.js';
 import { shellCommand } from './shell-words.js';
 import { showEnd } from './show-end.js';
-import { spoolInput } from './spool-input.js';
 
 export async function scoreLocally(scoring: Scoring): Promise<number> {
   const { options, context } = scoring;
@@ -108,13 +110,21 @@ async function localInput({ context, signals }: Scoring, plan: ScorePlan, folder
   const { input, job } = plan;
   if (input.kind === 'remote') return input.uri;
   if (input.kind !== 'stdin') return input.path;
-  const path = join(folder, `stdin.${job.input.format}`);
-  const stop = new AbortController();
-  void signals.first.then(({ name }) => stop.abort(new Interrupted(name)));
+  const to = join(folder, `stdin.${job.input.format}`);
   await withProgress(context.terminal, 'reading standard input', (say) =>
-    spoolInput(context.stdin, path, { onBytes: (bytes) => say(megabytes(bytes)), stop: stop.signal }),
+    fetchInput(Readable.from(context.stdin), {
+      to,
+      signal: stopOf(signals),
+      onProgress: (bytes) => say(megabytes(bytes)),
+    }),
   );
-  return path;
+  return to;
+}
+
+function stopOf({ first }: StopSignals): AbortSignal {
+  const stop = new AbortController();
+  void first.then(({ name }) => stop.abort(new Interrupted(name)));
+  return stop.signal;
 }
 
 interface LocalJob {
@@ -205,7 +215,7 @@ async function paused(control: BulkControl, job: BulkJob, { context, signals }: 
 
 function placesOf(job: BulkJob, { wanted }: LocalRecord) {
   const given = job.status === 'completed' || job.status === 'cancelled';
-  return given ? { output: wanted.output?.uri, errors: wanted.output?.errors_uri } : {};
+  return given ? { output: wanted.output?.uri, errors: job.output.errors_uri ?? undefined } : {};
 }
 
 /** It names the commands of a server. */
