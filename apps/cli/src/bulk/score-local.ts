@@ -3,9 +3,11 @@
  * finished, everything stops, and the command that goes on is printed. A second one stops at once; then only what was
  * under way is run again.
  */
+import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { fetchInput } from '@remuda/core/bulk/input/fetch-input';
+import { newBulkJobId } from '@remuda/core/ids';
 import type { BulkJob } from '@remuda/schemas';
 import { CliError, Interrupted, reasonOf, usageError } from '../cli-error.js';
 import { megabytes } from '../terminal/figures.js';
@@ -16,7 +18,6 @@ import type { BulkControl } from './bulk-control.js';
 import { errorsPathOf } from './errors-path.js';
 import { endOf, followJob } from './follow-job.js';
 import { LocalBulk } from './local-bulk.js';
-import { newLocalJobId } from './local-control.js';
 import {
   hasLocalRecord,
   type LocalRecord,
@@ -24,7 +25,7 @@ import {
   removeLocalFolder,
   writeLocalRecord,
 } from './local-record.js';
-import { localFolderOf, type OutputPlace, outputPlace } from './places.js';
+import { localFolderOf, type OutputPlace, outputPlace, workFolderOf } from './places.js';
 import type { Scoring } from './score-api.js';
 import { type ScoreOptions, type ScorePlan, scorePlan } from './score-plan.js';
 import { shellCommand } from './shell-words.js';
@@ -71,11 +72,19 @@ async function recordOf(folder: string, id: string): Promise<LocalRecord> {
 /** Another job for the same output would take the place of what that one has done. */
 async function refuseUnfinished(folder: string, options: ScoreOptions): Promise<void> {
   if (!hasLocalRecord(folder)) return;
-  if (options.overwrite) return removeLocalFolder(folder);
+  if (options.overwrite) return forget(folder);
   const { id } = await readLocalRecord(folder);
   throw usageError(
     `A job for this output was not finished. Go on with it:\n  ${resumeCommand(id, options)}\nor begin anew with --overwrite.`,
   );
+}
+
+/** With what its coordinator has written. */
+async function forget(folder: string): Promise<void> {
+  const { wanted } = await readLocalRecord(folder);
+  const { uri } = wanted.output ?? {};
+  if (uri?.startsWith('/')) await rm(workFolderOf(uri), { recursive: true, force: true });
+  await removeLocalFolder(folder);
 }
 
 async function newRecord(scoring: Scoring, plan: ScorePlan, folder: string): Promise<LocalRecord> {
@@ -83,7 +92,7 @@ async function newRecord(scoring: Scoring, plan: ScorePlan, folder: string): Pro
   const { cwd, modelsFolder } = context.config;
   const { output, errors } = plan;
   const record: LocalRecord = {
-    id: newLocalJobId(),
+    id: newBulkJobId(),
     modelsFolder: modelsFolderOf(cwd, options.models ?? modelsFolder),
     workers: options.workers ?? 1,
     wanted: {
@@ -140,6 +149,7 @@ async function run(scoring: Scoring, { folder, record }: LocalJob): Promise<numb
     modelsFolder: record.modelsFolder,
     folder,
     workers: options.workers ?? record.workers,
+    keyspace: config.keyspace,
     env: config.env,
     cwd: config.cwd,
     say: (line) => {
@@ -166,7 +176,7 @@ async function run(scoring: Scoring, { folder, record }: LocalJob): Promise<numb
     const end = { job: withoutHint(last), places: placesOf(last, record), ...(finished ? {} : { resume }) };
     return showEnd({ ...end, ...(code === undefined ? {} : { code }) }, options.json === true, terminal);
   } catch (error) {
-    throw asCliError(error);
+    throw toCliError(error);
   } finally {
     await stopTelling(bulk, scoring);
     if (finished) await removeLocalFolder(folder);
@@ -231,7 +241,7 @@ async function stopTelling(bulk: LocalBulk, { context }: Scoring): Promise<void>
   }
 }
 
-function asCliError(error: unknown): Error {
+function toCliError(error: unknown): Error {
   return error instanceof CliError ? error : new CliError(reasonOf(error), undefined, { cause: error });
 }
 
