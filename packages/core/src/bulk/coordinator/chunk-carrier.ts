@@ -15,7 +15,7 @@ import { guiltyRow } from './guilty-row.js';
 import type { CutPiece, Settled } from './journal-entries.js';
 import type { Task } from './ledger.js';
 import type { Patience } from './patience.js';
-import type { JobOutput, CoordinatorTools } from './tools.js';
+import type { CoordinatorTools, JobOutput } from './tools.js';
 import { PauseJob } from './ways-out.js';
 import type { WorkLog } from './work-log.js';
 

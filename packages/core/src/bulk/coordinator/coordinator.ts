@@ -5,7 +5,7 @@
  *
  *   validating.ts → scoring.ts with chunk-carrier.ts → finishing.ts → job-told.ts
  */
-import { type BulkJobStatus, isBulkTerminal, type ItemError } from '@remuda/schemas';
+import { type BulkJobStatus, type ItemError, isBulkTerminal } from '@remuda/schemas';
 import { RemudaError, toItemError } from '../../errors.js';
 import { Repeat } from '../../fleet/repeat.js';
 import type { Clock } from '../../lifecycle/clock.js';

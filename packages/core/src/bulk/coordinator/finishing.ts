@@ -52,7 +52,13 @@ async function writeUnfinished(
 ): Promise<void> {
   const { ledger } = log;
   const { input, settled } = opened;
-  for await (const result of unfinishedRows({ ledger, settled, input, rows, window: spec.completionWindow })) {
+  for await (const result of unfinishedRows({
+    ledger,
+    settled,
+    input,
+    rows,
+    window: spec.completionWindow,
+  })) {
     goOn();
     const lines = output.errorLines(result);
     if (lines) await sink.write(lines);

@@ -19,7 +19,12 @@ export interface CoordinatorTools {
    */
   locate(spec: BulkSpec, work: string, options: LocateOptions): Promise<string>;
   /** Which columns make which inputs. @throws RemudaError invalid_request */
-  settle(spec: BulkSpec, columns: readonly ColumnInfo[], signature: ModelSignature, read: OpenedInput['read']): Mapping;
+  settle(
+    spec: BulkSpec,
+    columns: readonly ColumnInfo[],
+    signature: ModelSignature,
+    read: OpenedInput['read'],
+  ): Mapping;
   /** Text by input, as it is shown. */
   mapTexts(mapping: Mapping): Record<string, string>;
   output(job: OutputJob): JobOutput;
