@@ -215,6 +215,7 @@ describe('columns of an Arrow file', () => {
       },
     ]);
     expect(plain((await readRows(path, 'arrow', [0, 2], ['x']))[0])).toEqual([1, 2]);
+    expect((await readRows(path, 'arrow', [0, 2], null)).map(({ name }) => name)).toEqual(['x']);
     await expect(readRows(path, 'arrow', [0, 2], ['pause'])).rejects.toMatchObject({
       code: 'invalid_file',
       message: expect.stringContaining('column "pause" is of type interval'),

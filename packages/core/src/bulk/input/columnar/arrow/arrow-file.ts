@@ -6,7 +6,7 @@ import { type FileHandle, open } from 'node:fs/promises';
 import type { Column, ColumnInfo } from '../../../columns.js';
 import { joinColumns } from '../../../join-columns.js';
 import { placesOf, type RowFile, unsupportedType } from '../row-file.js';
-import { readColumn, UnsupportedArrowType } from './arrow-columns.js';
+import { canRead, readColumn, UnsupportedArrowType } from './arrow-columns.js';
 import {
   type ArrowIndex,
   type BatchPlace,
@@ -77,7 +77,9 @@ export class ArrowFile implements RowFile {
   }
 
   async read(from: number, to: number, names: readonly string[] | null): Promise<Column[]> {
-    const wanted = placesOf(this.#path, this.columns, names);
+    const wanted = placesOf(this.#path, this.columns, names).filter(
+      (place) => names !== null || canRead((this.#index.schema.fields[place] as Field).type),
+    );
     const { batches, rows } = this.#index;
     if (to > rows) throw new Error(`rows ${from} to ${to} of a file of ${rows}`);
     const blocks: Column[][] = [];
