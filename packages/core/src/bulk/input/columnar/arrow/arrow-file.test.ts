@@ -279,6 +279,30 @@ describe('a damaged Arrow file', () => {
   });
 });
 
+it('an Arrow file with any bytes changed is read whole or refused as damaged', async () => {
+  for (const stream of [false, true]) {
+    const path = await write('changed.arrow', numbered(), { stream });
+    const bytes = await readFile(path);
+    let seed = 1;
+    const random = (below: number): number => {
+      seed = (Math.imul(seed, 1_103_515_245) + 12_345) >>> 0;
+      return (seed >>> 8) % below;
+    };
+    for (let round = 0; round < 60; round++) {
+      const copy = Buffer.from(bytes);
+      // Half of them where the descriptions lie.
+      const part = round % 2 === 0 ? copy.length : 1_500;
+      for (let i = 0; i < 4; i++) copy[copy.length - 1 - random(part)] = random(256);
+      await writeFile(path, copy);
+      const code = await readRows(path, 'arrow', [0, 1], null).then(
+        () => 'read',
+        (error: { code?: string }) => error.code,
+      );
+      expect(['read', 'invalid_file']).toContain(code);
+    }
+  }
+});
+
 describe('an LZ4 frame', () => {
   // Written by the reference implementation.
   const packed = Buffer.from('BCJNGGBAgh0AAAA/YWJjAwAL8AUtdGhlIGVuZCBpcyBub3QgbmVhcgAAAAA=', 'base64');

@@ -9,9 +9,9 @@ import { placesOf, type RowFile, unsupportedType } from '../row-file.js';
 import { canRead, readColumn, UnsupportedArrowType } from './arrow-columns.js';
 import {
   type ArrowIndex,
+  asDamage,
   type BatchPlace,
   type DictionaryPlace,
-  damaged,
   indexArrow,
   messageAt,
 } from './arrow-index.js';
@@ -126,10 +126,8 @@ export class ArrowFile implements RowFile {
           );
         } catch (error) {
           if (error instanceof UnsupportedArrowType) throw unsupportedType(this.#path, name, type ?? '');
-          // What the format does not allow shows where arrays are made of it.
-          if (!(error instanceof RangeError)) throw error;
-          const what = `column "${name}" of the record batch at byte ${place.offset} cannot be read: ${error.message}`;
-          throw damaged(this.#path, place.offset, what);
+          const what = `column "${name}" of the record batch at byte ${place.offset} cannot be read`;
+          throw asDamage(this.#path, place.offset, what, error);
         }
       }),
     );
