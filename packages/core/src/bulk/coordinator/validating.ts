@@ -133,7 +133,8 @@ export async function checkIds(
       if (!column) continue;
       for (let row = 0; row < rows; row++) {
         const id = block.failures.has(row) ? null : textAt(column, row);
-        if (id !== null) await ids.add(id, firstRow + row);
+        const written = id === null ? undefined : ids.add(id, firstRow + row);
+        if (written) await written;
       }
     }
     const found = await ids.find();
