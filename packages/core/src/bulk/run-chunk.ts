@@ -20,6 +20,7 @@ import type { RowReader } from './input/bulk-input.js';
 import { joinColumns } from './join-columns.js';
 import { batchesOf, halvesOf, type InputRows, mayShareItem, partOf } from './row-items.js';
 import { columnRows, rowAsJson, textAt } from './row-values.js';
+import { wantedColumns } from './wanted-columns.js';
 
 /** Rows as inputs; rows that cannot be one are left out. */
 export interface MappedRows {
@@ -197,14 +198,6 @@ function joinedAside(
     kept: joinColumns(parts.map(({ kept }) => kept)),
     failures: parts.flatMap(({ failures }) => failures),
   };
-}
-
-/** Of formats by column no others are read. null: all, since a row is one object. */
-function wantedColumns({ inputs, keep, idColumn }: Mapping): string[] | null {
-  if (inputs.length === 0) return null;
-  return [
-    ...new Set([...inputs.flatMap((input) => input.columns), ...keep, ...(idColumn ? [idColumn] : [])]),
-  ];
 }
 
 interface ChunkRunNeeds {
