@@ -124,7 +124,8 @@ export async function checkIds(
       const piece = await input.cut(next, { ...ID_ROWS, multipleOf: 1 });
       if (!piece) break;
       next = piece.next;
-      const payload = piece.range.kind === 'payload' ? (piece.payload ?? (await input.payloadOf(piece))) : null;
+      const payload =
+        piece.range.kind === 'payload' ? (piece.payload ?? (await input.payloadOf(piece))) : null;
       const { source, range, firstRow, rows } = piece;
       const wanted = { source, range, firstRow, rows, read: settled.read, columns: [idColumn] };
       const block = await tools.rows.read(wanted, payload);
