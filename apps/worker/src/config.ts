@@ -75,6 +75,15 @@ export const WorkerSettings = SharedSettings.extend({
     .describe(
       'Least share of the rows that the bulk lane gets while both lanes wait. 0: it gets what interactive leaves.',
     ),
+  REMUDA_WORKER_BULK_JOBS: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .max(100)
+    .default(2)
+    .describe(
+      'Bulk jobs this worker coordinates at once, each in a process of its own. 0: none; it runs their chunks all the same.',
+    ),
   REMUDA_WORKER_LOCK_MS: z.coerce
     .number()
     .int()
@@ -179,6 +188,14 @@ export function workerConfig(env: NodeJS.ProcessEnv) {
     host: settings.REMUDA_WORKER_HOST,
     port: settings.REMUDA_WORKER_PORT,
     bulkShare: settings.REMUDA_WORKER_BULK_SHARE,
+    bulk: {
+      jobs: settings.REMUDA_WORKER_BULK_JOBS,
+      filesFolder: settings.REMUDA_FILES,
+      /** References in lists may lead to files in these folders alone. */
+      roots: settings.REMUDA_BULK_PATHS,
+      /** As text: a coordinator is told it by message. */
+      allowed: env.REMUDA_WEBHOOK_ALLOW ?? '',
+    },
     lockMs: settings.REMUDA_WORKER_LOCK_MS,
     drainMs: settings.REMUDA_WORKER_DRAIN_MS,
     /** After the drain: how long a runner may take to release its models. */

@@ -39,6 +39,7 @@ import { WebhookSender } from '@remuda/core/webhooks/send-webhook';
 import { type WebhookParts, webhookParts } from '@remuda/core/webhooks/webhook-parts';
 import type { Health, ItemError, WorkerHeartbeat } from '@remuda/schemas';
 import { Announcements } from './announcements.js';
+import { BulkHost } from './bulk-host.js';
 import type { WorkerConfig } from './config.js';
 import { HealthServer } from './health-server.js';
 import { Liveness, type ProgressFacts, partitionLabel } from './liveness.js';
@@ -208,6 +209,8 @@ export class Worker implements Service {
         this.#liveness,
         ...this.#newWebhookServices(),
         this.#newAftermath(),
+        // A simulated worker has no files.
+        ...(this.#config.bulk.jobs > 0 && !this.#newRunner ? [this.#newBulkHost()] : []),
         ...(this.#config.sweeper ? [this.#newSweeper(), this.#newRerouter()] : []),
         ...(this.#config.steward ? [this.#steward] : []),
       ],
@@ -364,6 +367,21 @@ export class Worker implements Service {
       ...(webhooks.schedule.length > 0 ? { schedule: webhooks.schedule } : {}),
     });
     return [delivering, new OverdueSweep({ ...shared, deliveries, queue })];
+  }
+
+  #newBulkHost(): BulkHost {
+    const { bulk, lockMs, drainMs, redisUrl, keyspace, modelsFolder } = this.#config;
+    const { priorityStepRows, logLevel, logPretty, runnerEnvironment } = this.#config;
+    return new BulkHost({
+      ...{ jobs: bulk.jobs, redis: this.#redis, keys: this.#store.keys, lockMs, drainMs },
+      ...{ clock: this.#clock, logger: this.#logger, metrics: this.#metrics },
+      init: {
+        ...{ redisUrl, keyspace, filesFolder: bulk.filesFolder, modelsFolder, priorityStepRows },
+        ...{ roots: bulk.roots, allowed: bulk.allowed, logLevel, logPretty },
+      },
+      environment: runnerEnvironment,
+      onError: (error) => this.#redisError(error),
+    });
   }
 
   #repairDeps() {

@@ -1,7 +1,7 @@
 /** /v1/batches and /v1/files in a few lines of node:http: a job that goes the way that the test says, and files. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { BulkJob, BulkJobCreate } from '@remuda/schemas';
+import type { BulkJob, BulkJobCreate, ModelDetail } from '@remuda/schemas';
 import { readConfig } from '../config.js';
 import { runProgram } from '../program.js';
 import { recordingTerminal } from '../terminal/recording-terminal.fixture.js';
@@ -19,6 +19,7 @@ export interface FakeBulk {
   ranges: (string | undefined)[];
   /** Bytes after which the next answers of a content break off. */
   breaks: number[];
+  model: ModelDetail;
   /** Told of each call before it is answered. */
   onCall(call: string): void | Promise<void>;
 }
@@ -33,6 +34,7 @@ export async function fakeBulkApi(looks: BulkJob[], files: Record<string, string
     calls: [],
     ranges: [],
     breaks: [],
+    model: modelDetail,
     onCall: () => {},
   };
   const server = createServer((request, response) => void answer(fake, request, response));
@@ -76,7 +78,7 @@ async function answer(fake: FakeBulk, request: IncomingMessage, response: Server
     return json(200, { id: file, object: 'file', deleted: true });
   }
   if (file) return json(200, fileOf(file, fake.files.get(file)?.length ?? 0));
-  if (url.startsWith('/v1/models/')) return json(200, modelDetail);
+  if (url.startsWith('/v1/models/')) return json(200, fake.model);
   if (method === 'POST' && url === '/v1/files') {
     fake.files.set(UPLOADED, body);
     return json(200, fileOf(UPLOADED, body.length));

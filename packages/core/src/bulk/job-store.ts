@@ -111,7 +111,12 @@ export class BulkJobStore {
 
   /** Ids of jobs that a coordinator is to have, put in by that time, oldest first. */
   async open(before: number, most = PAGE): Promise<string[]> {
-    return this.#redis.zrangebyscore(this.keys.bulkOpen(), '-inf', before, 'LIMIT', 0, most);
+    return this.#redis.zrangebyscore(this.keys.bulkOpen(), '-inf', Number.isFinite(before) ? before : '+inf', 'LIMIT', 0, most);
+  }
+
+  /** Whether a coordinator still has something to do for it. */
+  async isOpen(id: string): Promise<boolean> {
+    return (await this.#redis.zscore(this.keys.bulkOpen(), id)) !== null;
   }
 
   /** They were looked at now: the next look goes to others first. */

@@ -74,7 +74,13 @@ export function canResume(code: string | undefined): boolean {
   return code !== undefined && RESUMABLE.has(code);
 }
 
-const RESUMABLE = new Set(['too_many_errors', 'disk_full', 'internal', 'model_not_loaded', 'model_not_found']);
+const RESUMABLE = new Set([
+  'too_many_errors',
+  'disk_full',
+  'internal',
+  'model_not_loaded',
+  'model_not_found',
+]);
 
 function seconds(ms: number | null | undefined): number | null {
   return ms === null || ms === undefined ? null : Math.floor(ms / 1000);

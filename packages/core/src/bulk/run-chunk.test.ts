@@ -64,6 +64,27 @@ describe('a chunk in a runner', () => {
     expect(firsts(answers)).toEqual([5, 6, 7, 8]);
   });
 
+  it('of many rows of a file is read in blocks, and answered as one', async () => {
+    const { load, runChunk } = await setup(repository);
+    await load('identity-fp32', { max_batch_size: 512 });
+    const [from, to] = [100, 40_000];
+    const { report, result } = await runChunk('identity-fp32', [], {
+      rows: 45_000,
+      firstRow: 7_000_000,
+      range: { kind: 'rows', from: 3, to: 45_003 },
+      slice: { from, to },
+    });
+    const answers = await result();
+    const numbers = Array.from({ length: to - from }, (_, i) => 3 + from + i);
+    const failed = numbers.flatMap((n, i) => (n % 10_007 === 10_006 ? [i] : []));
+    expect(answers).toMatchObject({ firstRow: 7_000_100, rows: to - from });
+    expect(answers.failures.map(({ index }) => index)).toEqual(failed);
+    expect(answers.failures[0]?.input).toEqual({ id: 'r10006', x: null });
+    expect(answers.ids).toEqual(numbers.map((n) => `r${n}`));
+    expect(firsts(answers)).toEqual(numbers.map((n, i) => (failed.includes(i) ? 0 : n)));
+    expect(report.runs.every(({ rows }) => rows <= 512)).toBe(true);
+  });
+
   it('gives rows of other shapes as they are', async () => {
     const { load, runChunk } = await setup(repository);
     await load('variable-length', { max_batch_size: 8 });

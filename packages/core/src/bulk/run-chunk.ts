@@ -12,13 +12,15 @@ import type { LoadedModel } from '../inference/loaded-model.js';
 import { errorFrame } from '../inference/run-batch.js';
 import type { BatchUnit, UnitOutcome } from '../inference/runner-protocol.js';
 import type { Claim, UnitWrite } from '../store/outcome.js';
-import type { ChunkResult, Mapping, OutputChoice, OutputColumn, RowFailure } from './chunk.js';
+import type { ChunkOrder, ChunkResult, Mapping, OutputChoice, OutputColumn, RowFailure } from './chunk.js';
 import { decodeOrder, encodeResult } from './chunk-codec.js';
 import type { Column, RowBlock } from './columns.js';
 import { OutputGatherer } from './gather-outputs.js';
 import type { RowReader } from './input/bulk-input.js';
+import { joinColumns } from './join-columns.js';
 import { batchesOf, halvesOf, type InputRows, mayShareItem, partOf } from './row-items.js';
 import { columnRows, rowAsJson, textAt } from './row-values.js';
+import { wantedColumns } from './wanted-columns.js';
 
 /** Rows as inputs; rows that cannot be one are left out. */
 export interface MappedRows {
@@ -119,39 +121,87 @@ async function runChunk(
   const decoded = decodeOrder(payload);
   if (!decoded) throw new Error('a request of the lane for chunks holds no chunk');
   const { order } = decoded;
-  const { range, source, read, mapping } = order;
-  const columns = wantedColumns(mapping);
-  const wanted = { source, range, read, columns, firstRow: order.firstRow, rows: order.rows };
-  const block = await context.chunks.rows.read(wanted, decoded.payload);
   const { from, to } = order.slice ?? { from: 0, to: order.rows };
-  const mapped = context.chunks.map(block, mapping, model.signature, order.firstRow);
   const run = new ChunkRun({ from, to, message, model, context });
-  await run.rows(mapped.runs);
-  const failures = new Map([...block.failures, ...mapped.failures, ...run.failures]);
+  const aside: BlockAside[] = [];
+  for await (const part of blocksOf(order, decoded.payload, model.batch.maxBatchSize, context.chunks.rows))
+    aside.push(await run.block(part, order));
   return {
     firstRow: order.firstRow + from,
     rows: to - from,
-    ...(block.rowNumbers && { rowNumbers: block.rowNumbers.slice(from, to) }),
-    ids: idsOf(block, mapping, from, to),
+    ...joinedAside(aside),
     outputs: context.chunks.choose(run.outputs.columns(), order.choice),
-    kept: keptOf(block, mapping, from, to),
-    failures: failuresOf(failures, block, from, to),
     device: context.device,
     workerId: message.workerId,
     seconds: run.seconds,
   };
 }
 
-/** Of formats by column no others are read. null: all, since a row is one object. */
-function wantedColumns({ inputs, keep, idColumn }: Mapping): string[] | null {
-  if (inputs.length === 0) return null;
-  return [
-    ...new Set([...inputs.flatMap((input) => input.columns), ...keep, ...(idColumn ? [idColumn] : [])]),
-  ];
+/** Rows of a block that is read at once: as many as a processor keeps at hand. */
+const BLOCK_ROWS = 16_384;
+
+interface BlockPart {
+  block: RowBlock;
+  /** Place of its first row in the range. */
+  at: number;
+}
+
+/** The rows of a range, some thousand at a time where they can be read by number; the next are read meanwhile. */
+async function* blocksOf(
+  { range, source, read, mapping, firstRow, rows, slice }: ChunkOrder,
+  payload: Uint8Array | null,
+  batchRows: number,
+  reader: RowReader,
+): AsyncGenerator<BlockPart> {
+  const columns = wantedColumns(mapping);
+  if (range.kind !== 'rows') {
+    yield { at: 0, block: await reader.read({ source, range, read, columns, firstRow, rows }, payload) };
+    return;
+  }
+  const { from, to } = slice ?? { from: 0, to: rows };
+  const step = Math.max(1, Math.floor(BLOCK_ROWS / batchRows)) * batchRows;
+  const readFrom = (at: number): Promise<RowBlock> => {
+    const count = Math.min(step, to - at);
+    const own = { kind: 'rows' as const, from: range.from + at, to: range.from + at + count };
+    const block = reader.read(
+      { source, range: own, read, columns, firstRow: firstRow + at, rows: count },
+      null,
+    );
+    // It may fail before anybody waits for it.
+    block.catch(() => {});
+    return block;
+  };
+  let next: Promise<RowBlock> | undefined = readFrom(from);
+  for (let at = from; next; at += step) {
+    const block: RowBlock = await next;
+    next = at + step < to ? readFrom(at + step) : undefined;
+    yield { at, block };
+  }
+}
+
+/** What of a block goes into the result beside the outputs: its rows within the slice. */
+interface BlockAside {
+  rowNumbers: number[] | undefined;
+  ids: ChunkResult['ids'];
+  kept: Column[];
+  failures: RowFailure[];
+}
+
+function joinedAside(
+  parts: readonly BlockAside[],
+): Pick<ChunkResult, 'rowNumbers' | 'ids' | 'kept' | 'failures'> {
+  const numbers = parts.flatMap(({ rowNumbers }) => rowNumbers ?? []);
+  const ids = parts.flatMap((part) => part.ids ?? []);
+  return {
+    ...(numbers.length > 0 && { rowNumbers: numbers }),
+    ids: parts.some((part) => part.ids !== null) ? ids : null,
+    kept: joinColumns(parts.map(({ kept }) => kept)),
+    failures: parts.flatMap(({ failures }) => failures),
+  };
 }
 
 interface ChunkRunNeeds {
-  /** Rows of the block that are wanted. */
+  /** Rows of the range that are wanted. */
   from: number;
   to: number;
   message: RunMessage;
@@ -161,10 +211,10 @@ interface ChunkRunNeeds {
 
 class ChunkRun {
   readonly outputs: OutputGatherer;
-  /** By index in the block. */
-  readonly failures = new Map<number, ItemError>();
   /** Native. */
   seconds = 0;
+  /** By place in the range. */
+  readonly #failures = new Map<number, ItemError>();
   readonly #needs: ChunkRunNeeds;
   readonly #share: boolean;
   /** Numbers of its runs: one is never used twice. */
@@ -176,12 +226,35 @@ class ChunkRun {
     this.outputs = new OutputGatherer(needs.to - needs.from);
   }
 
+  /** Runs the rows of a block that are wanted. */
+  async block({ block, at }: BlockPart, { mapping, firstRow }: ChunkOrder): Promise<BlockAside> {
+    const { model, context, from, to } = this.#needs;
+    const begin = Math.max(from - at, 0);
+    const end = Math.min(to - at, block.rows);
+    const mapped = context.chunks.map(block, mapping, model.signature, firstRow + at);
+    const inside = mapped.runs.flatMap((run) => within(run, begin, end));
+    await this.#stream(inside.map((run) => ({ ...run, from: run.from + at })));
+    const failed = [...block.failures, ...mapped.failures].filter(([row]) => row >= begin && row < end);
+    for (const [row, error] of failed) this.#failures.set(row + at, error);
+    const failures = [...this.#failures].sort(([a], [b]) => a - b);
+    this.#failures.clear();
+    return {
+      rowNumbers: block.rowNumbers?.slice(begin, end),
+      ids: idsOf(block, mapping, begin, end),
+      kept: keptOf(block, mapping, begin, end),
+      failures: failures.map(([row, error]) => ({
+        index: row - from,
+        error,
+        input: block.rawOf?.(row - at) ?? rowAsJson(block.columns, row - at),
+      })),
+    };
+  }
+
   /** As a stream of full batches, some of them ahead of those that run. */
-  async rows(runs: readonly InputRows[]): Promise<void> {
-    const { model, from, to } = this.#needs;
+  async #stream(runs: readonly InputRows[]): Promise<void> {
+    const { model } = this.#needs;
     const { maxBatchSize } = model.batch;
-    const inside = runs.flatMap((run) => within(run, from, to));
-    const batches = batchesOf(inside, maxBatchSize, this.#share ? maxBatchSize : 1)[Symbol.iterator]();
+    const batches = batchesOf(runs, maxBatchSize, this.#share ? maxBatchSize : 1)[Symbol.iterator]();
     const work = async (): Promise<void> => {
       for (let next = batches.next(); !next.done; next = batches.next()) await this.#batch(next.value);
     };
@@ -203,7 +276,7 @@ class ChunkRun {
       const error = item.failed ?? item.runFailed?.error;
       if (!error) this.#keep(one, item);
       else if (one.rows === 1 && !(item.runFailed && !item.runFailed.alone))
-        this.failures.set(one.from, error);
+        this.#failures.set(one.from, error);
       else if (item.runFailed && !item.runFailed.alone) together.push(one);
       else for (const half of halvesOf([one])) await this.#batch(half);
     }
@@ -246,20 +319,4 @@ function keptOf(block: RowBlock, { keep }: Mapping, from: number, to: number): C
     const column = block.columns.find((one) => one.name === name);
     return column ? [columnRows(column, from, to)] : [];
   });
-}
-
-function failuresOf(
-  failures: ReadonlyMap<number, ItemError>,
-  block: RowBlock,
-  from: number,
-  to: number,
-): RowFailure[] {
-  return [...failures]
-    .filter(([row]) => row >= from && row < to)
-    .sort(([a], [b]) => a - b)
-    .map(([row, error]) => ({
-      index: row - from,
-      error,
-      input: block.rawOf?.(row) ?? rowAsJson(block.columns, row),
-    }));
 }

@@ -2,6 +2,7 @@
  * A runner whose store is a folder, for tests: `<id>-<item>.in` holds an input frame, `<id>-<item>.out` gets the outcome.
  * The name of a missing input says what the claim's verdict is: `fenced-…`, `expired-…`, else payload_missing. The rows
  * of a chunk travel as JSON: [{ id, x: [numbers] }, …]; one without x cannot be read.
+ * Row n of a range of rows is { id: "r<n>", x: [n, 1, 2, 3] }, and each 10,007th cannot be read.
  */
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -19,10 +20,20 @@ interface TestRow {
   x?: number[];
 }
 
+function madeRows(from: number, to: number): TestRow[] {
+  return Array.from({ length: to - from }, (_, i) => {
+    const n = from + i;
+    return n % 10_007 === 10_006 ? { id: `r${n}` } : { id: `r${n}`, x: [n, 1, 2, 3] };
+  });
+}
+
 const chunkTools = (): ChunkTools => ({
   rows: {
-    async read({ rows }, payload) {
-      const given = JSON.parse(Buffer.from(payload ?? []).toString()) as TestRow[];
+    async read({ rows, range }, payload) {
+      const given =
+        range.kind === 'rows'
+          ? madeRows(range.from, range.to)
+          : (JSON.parse(Buffer.from(payload ?? []).toString()) as TestRow[]);
       const unreadable = given.flatMap(({ x }, i) =>
         x ? [] : [[i, itemError('invalid_row', `row ${i} has no x`)] as const],
       );

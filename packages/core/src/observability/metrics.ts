@@ -298,6 +298,31 @@ export const METRICS = {
     help: 'Deliveries of the whole fleet that have not ended; each worker that delivers says the same.',
     labels: [],
   },
+  // Bulk jobs
+  bulkJobs: {
+    name: 'remuda_bulk_jobs',
+    kind: 'gauge',
+    help: 'Bulk jobs that this worker coordinates.',
+    labels: [],
+  },
+  bulkRows: {
+    name: 'remuda_bulk_rows_total',
+    kind: 'counter',
+    help: 'Rows of bulk jobs, by outcome: answered, failed, repeated (run again, since their chunk was lost).',
+    labels: ['outcome'],
+  },
+  bulkChunksInFlight: {
+    name: 'remuda_bulk_chunks_in_flight',
+    kind: 'gauge',
+    help: 'Chunks that the coordinators of this worker wait for.',
+    labels: [],
+  },
+  bulkCoordinatorDeaths: {
+    name: 'remuda_bulk_coordinator_deaths_total',
+    kind: 'counter',
+    help: 'Coordinator processes that died and were replaced.',
+    labels: [],
+  },
   // Trouble
   breakerOpened: {
     name: 'remuda_breaker_opened_total',

@@ -102,7 +102,8 @@ function documentOf(
   };
 }
 
-function webhookOf(option: WebhookOption): RequestWebhook {
+/** As it is stored. */
+export function webhookOf(option: WebhookOption): RequestWebhook {
   if (typeof option === 'string') return { url: option, payload: 'full' };
   return { ...option, payload: option.payload ?? 'full' };
 }

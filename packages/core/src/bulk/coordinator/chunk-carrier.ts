@@ -11,11 +11,12 @@ import type { ChunkOrder, ChunkResult, OutputChoice } from '../chunk.js';
 import { type ChunkDoor, type ChunkEnd, chunkIdOf, type NewChunk } from '../chunk-door.js';
 import type { OpenedInput } from '../input/bulk-input.js';
 import type { BulkSpec } from '../job-record.js';
+import { wantedColumns } from '../wanted-columns.js';
 import { guiltyRow } from './guilty-row.js';
 import type { CutPiece, Settled } from './journal-entries.js';
 import type { Task } from './ledger.js';
 import type { Patience } from './patience.js';
-import type { JobOutput, CoordinatorTools } from './tools.js';
+import type { CoordinatorTools, JobOutput } from './tools.js';
 import { PauseJob } from './ways-out.js';
 import type { WorkLog } from './work-log.js';
 
@@ -145,7 +146,7 @@ export class ChunkCarrier {
     const from = task.firstRow - piece.firstRow;
     const whole = task.rows === piece.rows;
     const byPayload = log.ledger.byPayload || piece.range.kind === 'payload' || piece.source === null;
-    const payload = byPayload ? await input.payloadOf(piece) : null;
+    const payload = byPayload ? await input.payloadOf(piece, wantedColumns(settled.mapping)) : null;
     const order: ChunkOrder = {
       job: spec.id,
       firstRow: piece.firstRow,
@@ -207,7 +208,7 @@ export class ChunkCarrier {
       rows: task.rows,
       failed: result.failures.length,
       data,
-      errors: output.errorLines(result),
+      errors: await output.errorLines(result),
       ...(meta === undefined ? {} : { meta }),
       worker: result.workerId,
       device: result.device,

@@ -5,7 +5,7 @@
  *
  *   validating.ts → scoring.ts with chunk-carrier.ts → finishing.ts → job-told.ts
  */
-import { type BulkJobStatus, isBulkTerminal, type ItemError } from '@remuda/schemas';
+import { type BulkJobStatus, type ItemError, isBulkTerminal } from '@remuda/schemas';
 import { RemudaError, toItemError } from '../../errors.js';
 import { Repeat } from '../../fleet/repeat.js';
 import type { Clock } from '../../lifecycle/clock.js';
@@ -140,7 +140,9 @@ export class Coordinator {
       return await this.#work();
     } catch (error) {
       const way = wayOut(error, this.#log?.ledger.settled != null);
-      if (way instanceof Fenced || way instanceof Left || this.#leaving || this.#fenced) throw way;
+      if (way instanceof Fenced || this.#leaving || this.#fenced) throw way;
+      // Before the first row there is nothing to be left in order.
+      if (this.#isInterrupted()) return this.#wants() === 'cancel' ? this.#end('cancelled') : this.#pause(null);
       if (way instanceof PauseJob) return this.#pause(way.reason);
       if (way instanceof RemudaError) return this.#end('failed', toItemError(way), faultsOf(way));
       // Not foreseen: the process ends, and the next one tries again.
@@ -161,7 +163,9 @@ export class Coordinator {
       ...{ status, reason: null, faults: [], times: { ...state.times, in_progress: begun } },
       progress: this.#progress(),
     });
-    const score = await this.#score();
+    let score = await this.#score();
+    // Resumed while the last of what was under way was finished.
+    while (score !== 'all' && this.#stopMode() === null) score = await this.#score();
     if (score === 'all') return this.#end(state.only ?? 'completed');
     if (this.#leaving) throw new Left('the worker stops');
     if (this.#fenced) throw new Fenced('a newer life has the job');
@@ -203,11 +207,11 @@ export class Coordinator {
     const { target, input } = this.#opened;
     const { mapping } = this.#opened.settled;
     const { tools, door } = this.#deps;
-    this.#output = tools.output({
+    this.#output = await tools.output({
       ...{ spec, mapping, columns: input.columns, signature: door.signatureOf(target) },
     });
     if (!settled) {
-      await this.#delivery().check();
+      await this.#delivery('begun').check();
       await checkIds(this.#opened, this.#validating());
       await log.commit({ k: 'settled', settled: this.#opened.settled });
     }
@@ -288,7 +292,7 @@ export class Coordinator {
       await this.#book.write({ status: shown, times, progress: this.#progress() });
       const given = await finishJob({
         ...{ spec: this.#job.spec, folder: this.#folder, log, opened: this.#opened, output: this.#output },
-        ...{ rows: tools.rows, expired: status === 'expired', delivery: this.#delivery() },
+        ...{ rows: tools.rows, expired: status === 'expired', delivery: this.#delivery(status) },
         goOn: () => this.#goOn(),
       });
       await this.#book.write(given);
@@ -319,10 +323,13 @@ export class Coordinator {
     return 'paused';
   }
 
-  #delivery() {
-    const epoch = this.#log?.epoch ?? 0;
+  #delivery(status: string) {
+    const { epoch, ledger } = this.#log as WorkLog;
     const { path } = this.#folder;
-    const files = { output: `${path}/output.${epoch}`, errors: `${path}/failed.${epoch}` };
+    const files = {
+      ...{ output: `${path}/output.${epoch}`, errors: `${path}/failed.${epoch}` },
+      mark: `${ledger.round}.${ledger.rowsDone}.${ledger.rowsFailed}.${status}`,
+    };
     return this.#deps.tools.delivery({ ...this.#job, state: this.#book.state as BulkState }, files);
   }
 
@@ -341,8 +348,15 @@ export class Coordinator {
     };
   }
 
+  /** Something else is wanted before the first row. */
+  #isInterrupted(): boolean {
+    if (this.#log?.ledger.settled) return false;
+    return this.#wants() === 'cancel' || this.#wants() === 'pause';
+  }
+
   /** @throws where this life is to go no further */
   #goOn(): void {
+    if (this.#isInterrupted()) throw new Left(`${this.#wants()} was asked for`);
     if (this.#fenced) throw new Fenced('a newer life has the job');
     if (this.#leaving) throw new Left('the worker stops');
   }
@@ -366,7 +380,9 @@ export class Coordinator {
 
   /** A pause is shown at once, while what is under way is finished. */
   #showWish(): void {
-    if (!this.#workingSince) return;
+    // A fetch ends in the middle, and goes on there when it is resumed.
+    if (this.#isInterrupted()) this.#stop.abort();
+    if (this.#workingSince === null) return;
     const status = this.#stopMode() === 'drain' ? 'paused' : 'in_progress';
     if (this.#wants() === 'cancel' || this.#book.state.status === status) return;
     this.#book.write({ status }).catch((error: Error) => this.#warn(error));
@@ -382,7 +398,7 @@ export class Coordinator {
   }
 
   async #tick(): Promise<void> {
-    if (!this.#workingSince || !this.#log) return;
+    if (this.#workingSince === null || !this.#log) return;
     this.#scoring?.wake();
     if (this.#deps.clock.now() - this.#workingSince >= NOTE_TIME_MS) {
       await this.#noteTime();

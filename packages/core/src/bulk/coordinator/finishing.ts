@@ -4,7 +4,9 @@
  */
 import type { RowReader } from '../input/bulk-input.js';
 import type { BulkSpec } from '../job-record.js';
-import { joinErrors, joinOutput, writeFileWith } from './joining.js';
+import { FileSink } from '../output/file-sink.js';
+import type { ByteSink } from '../output/bulk-output.js';
+import { joinErrors, joinOutput } from './joining.js';
 import type { Delivery, Given, JobOutput } from './tools.js';
 import { unfinishedRows } from './unfinished-rows.js';
 import type { Opened } from './validating.js';
@@ -37,24 +39,40 @@ export async function finishJob(deps: FinishDeps): Promise<Given> {
       await joinErrors(joining, sink);
       if (expired) await writeUnfinished(deps, sink);
     });
+  const again = ledger.given;
+  if (!again) await delivery.check();
   // What lies there after this line is what this job has put there.
-  if (!ledger.given) {
-    await delivery.check();
-    await log.commit({ k: 'give', round: ledger.round });
-  }
+  await log.commit({ k: 'give', round: ledger.round });
   goOn();
-  return delivery.give(failed);
+  return delivery.give(failed, again);
+}
+
+async function writeFileWith(path: string, work: (sink: ByteSink) => Promise<void>): Promise<void> {
+  const sink = await FileSink.open(path);
+  try {
+    await work(sink);
+  } catch (error) {
+    await sink.discard().catch(() => undefined);
+    throw error;
+  }
+  await sink.close();
 }
 
 async function writeUnfinished(
   { log, opened, rows, output, spec, goOn }: FinishDeps,
-  sink: { write(bytes: Uint8Array): Promise<void> },
+  sink: ByteSink,
 ): Promise<void> {
   const { ledger } = log;
   const { input, settled } = opened;
-  for await (const result of unfinishedRows({ ledger, settled, input, rows, window: spec.completionWindow })) {
+  for await (const result of unfinishedRows({
+    ledger,
+    settled,
+    input,
+    rows,
+    window: spec.completionWindow,
+  })) {
     goOn();
-    const lines = output.errorLines(result);
+    const lines = await output.errorLines(result);
     if (lines) await sink.write(lines);
   }
 }

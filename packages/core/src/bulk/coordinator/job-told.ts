@@ -12,7 +12,10 @@ const EVENTS: Partial<Record<string, WebhookEvent>> = {
   cancelled: 'batch.cancelled',
 };
 
-export async function tellEnd(job: StoredBulkJob, outbox: Pick<WebhookOutbox, 'enqueueEvent'>): Promise<void> {
+export async function tellEnd(
+  job: StoredBulkJob,
+  outbox: Pick<WebhookOutbox, 'enqueueEvent'>,
+): Promise<void> {
   const { spec, state } = job;
   const type = EVENTS[state.status];
   if (!type) return;

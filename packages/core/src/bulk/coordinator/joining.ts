@@ -5,7 +5,6 @@ import type { Extent } from './journal-entries.js';
 import { readJournal } from './journal-entries.js';
 import type { Part } from './ledger.js';
 import type { WorkFile, WorkFolder } from './work-folder.js';
-import { asDiskError } from './work-log.js';
 
 const COPY_BYTES = 1024 * 1024;
 
@@ -103,24 +102,4 @@ class LifeFiles {
     this.#open.set(path, file);
     return file;
   }
-}
-
-/** Writes a file whole and onto the disk. @throws RemudaError disk_full */
-export async function writeFileWith(path: string, work: (sink: ByteSink) => Promise<void>): Promise<void> {
-  try {
-    const file = await open(path, 'w');
-    try {
-      await work({ write: (bytes) => writeAll(file, bytes) });
-      await file.sync();
-    } finally {
-      await file.close();
-    }
-  } catch (error) {
-    throw asDiskError(error, path);
-  }
-}
-
-async function writeAll(file: FileHandle, bytes: Uint8Array): Promise<void> {
-  for (let done = 0; done < bytes.length; )
-    done += (await file.write(bytes, done, bytes.length - done)).bytesWritten;
 }

@@ -64,7 +64,14 @@ export interface PartEntry {
 
 export type JournalEntry =
   /** First line of each file: up to where the files of lives before count. */
-  | { k: 'life'; form: number; job: string; epoch: number; at: number; seen: [epoch: number, bytes: number][] }
+  | {
+      k: 'life';
+      form: number;
+      job: string;
+      epoch: number;
+      at: number;
+      seen: [epoch: number, bytes: number][];
+    }
   | { k: 'settled'; settled: Settled }
   | ({ k: 'cut' } & CutPiece)
   /** The input ends behind the last piece. */

@@ -151,7 +151,8 @@ export class Ledger {
   #cut({ k, ...piece }: Extract<JournalEntry, { k: 'cut' }>): void {
     const last = this.pieces.at(-1)?.source;
     // One object for all pieces of a file.
-    if (last && piece.source?.path === last.path && piece.source.mtimeMs === last.mtimeMs) piece.source = last;
+    if (last && piece.source?.path === last.path && piece.source.mtimeMs === last.mtimeMs)
+      piece.source = last;
     this.pieces.push(piece);
     this.next = piece.next;
     this.bytesCut += piece.bytes;

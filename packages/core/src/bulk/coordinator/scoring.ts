@@ -5,6 +5,7 @@
 import { RemudaError } from '../../errors.js';
 import type { ModelPace } from '../chunk-door.js';
 import type { OpenedInput, Piece } from '../input/bulk-input.js';
+import type { BulkSpec } from '../job-record.js';
 import { Bell } from './bell.js';
 import type { ChunkCarrier } from './chunk-carrier.js';
 import { errorsOfJob } from './error-limit.js';
@@ -13,7 +14,6 @@ import type { Task } from './ledger.js';
 import type { ChunkSizes } from './sizing.js';
 import { mayStart, WINDOW, type WindowLimits } from './window.js';
 import type { WorkLog } from './work-log.js';
-import type { BulkSpec } from '../job-record.js';
 
 /**
  * drain: what is under way is finished, nothing more is begun. cut: what is under way is ended. leave: it is left where
@@ -183,7 +183,10 @@ export class Scoring {
 }
 
 /** @throws RemudaError where the file is not the one that was opened at the start */
-export function checkUnchanged({ source, firstRow }: Pick<Piece, 'source' | 'firstRow'>, settled: Settled): void {
+export function checkUnchanged(
+  { source, firstRow }: Pick<Piece, 'source' | 'firstRow'>,
+  settled: Settled,
+): void {
   if (!source || source.path !== settled.path || settled.mtimeMs === 0) return;
   if (source.bytes === settled.bytes && source.mtimeMs === settled.mtimeMs) return;
   throw changed(settled, source, firstRow);

@@ -19,10 +19,16 @@ export interface CoordinatorTools {
    */
   locate(spec: BulkSpec, work: string, options: LocateOptions): Promise<string>;
   /** Which columns make which inputs. @throws RemudaError invalid_request */
-  settle(spec: BulkSpec, columns: readonly ColumnInfo[], signature: ModelSignature, read: OpenedInput['read']): Mapping;
+  settle(
+    spec: BulkSpec,
+    columns: readonly ColumnInfo[],
+    signature: ModelSignature,
+    read: OpenedInput['read'],
+  ): Mapping;
   /** Text by input, as it is shown. */
   mapTexts(mapping: Mapping): Record<string, string>;
-  output(job: OutputJob): JobOutput;
+  /** @throws RemudaError invalid_request: outputs that the model does not have, a form that the format does not have */
+  output(job: OutputJob): Promise<JobOutput>;
   delivery(job: StoredBulkJob, files: DeliveryFiles): Delivery;
 }
 
@@ -42,7 +48,7 @@ export interface OutputJob {
 export interface JobOutput {
   encoder: OutputEncoder;
   /** Lines of the file of errors; null: no row has failed. */
-  errorLines(result: ChunkResult): Uint8Array | null;
+  errorLines(result: ChunkResult): Promise<Uint8Array | null>;
 }
 
 /** Where the files of a life are put together before they are given. */
@@ -50,14 +56,19 @@ export interface DeliveryFiles {
   /** In the work folder; nobody else writes it. */
   output: string;
   errors: string;
+  /** The same for the same content: made again after a crash, it is the same file. */
+  mark: string;
 }
 
 /** Where joined files go at the end. */
 export interface Delivery {
   /** @throws RemudaError output_exists */
   check(): Promise<void>;
-  /** Both or, after a crash, both again. @param errors whether some rows have failed: else there is no file of errors */
-  give(errors: boolean): Promise<Given>;
+  /**
+   * Both or, after a crash, both again. @param errors whether some rows have failed: else there is no file of errors
+   * @param again what is in the place of the output is of this job
+   */
+  give(errors: boolean, again: boolean): Promise<Given>;
 }
 
 export interface Given {

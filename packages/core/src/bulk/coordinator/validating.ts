@@ -124,7 +124,8 @@ export async function checkIds(
       const piece = await input.cut(next, { ...ID_ROWS, multipleOf: 1 });
       if (!piece) break;
       next = piece.next;
-      const payload = piece.range.kind === 'payload' ? (piece.payload ?? (await input.payloadOf(piece))) : null;
+      const payload =
+        piece.range.kind === 'payload' ? (piece.payload ?? (await input.payloadOf(piece))) : null;
       const { source, range, firstRow, rows } = piece;
       const wanted = { source, range, firstRow, rows, read: settled.read, columns: [idColumn] };
       const block = await tools.rows.read(wanted, payload);
@@ -132,7 +133,8 @@ export async function checkIds(
       if (!column) continue;
       for (let row = 0; row < rows; row++) {
         const id = block.failures.has(row) ? null : textAt(column, row);
-        if (id !== null) await ids.add(id, firstRow + row);
+        const written = id === null ? undefined : ids.add(id, firstRow + row);
+        if (written) await written;
       }
     }
     const found = await ids.find();

@@ -27,6 +27,7 @@ const PASSES = new Set(['disk_full', 'model_not_loaded', 'model_not_found', 'ver
 /** An error as the end or the pause that it means. @param begun rows have been run: there is something to go on with */
 export function wayOut(error: unknown, begun: boolean): PauseJob | unknown {
   if (error instanceof PauseJob || !(error instanceof RemudaError)) return error;
-  if (error.code === 'disk_full' || (begun && PASSES.has(error.code))) return new PauseJob(toItemError(error));
+  if (error.code === 'disk_full' || (begun && PASSES.has(error.code)))
+    return new PauseJob(toItemError(error));
   return error;
 }

@@ -4,7 +4,8 @@
  * written, never before. After a write that failed nothing more is taken: what this life knows of its files is over.
  */
 import { type FileHandle, open } from 'node:fs/promises';
-import { RemudaError } from '../../errors.js';
+import { diskFault, onDisk } from '../output/disk-faults.js';
+import { syncPath, writeWhole } from '../output/file-sink.js';
 import type { Extent, JournalEntry, PartEntry } from './journal-entries.js';
 import { JOURNAL_FORM, journalLine } from './journal-entries.js';
 import type { Ledger } from './ledger.js';
@@ -37,13 +38,15 @@ type Files = Record<WorkFile, FileHandle>;
 export class WorkLog {
   readonly epoch: number;
   readonly ledger: Ledger;
+  readonly #path: string;
   readonly #files: Files;
   readonly #ends = { journal: 0, data: 0, errors: 0 };
   #orders: Order[] = [];
   #underWay: Promise<void> | undefined;
   #broken: unknown;
 
-  private constructor(epoch: number, ledger: Ledger, files: Files) {
+  private constructor(path: string, epoch: number, ledger: Ledger, files: Files) {
+    this.#path = path;
     this.epoch = epoch;
     this.ledger = ledger;
     this.#files = files;
@@ -51,15 +54,15 @@ export class WorkLog {
 
   /** Begins a life: from its first line on, what lives before it still write does not count. */
   static async begin({ folder, found, job, epoch, now }: WorkLogOptions): Promise<WorkLog> {
-    await guarded(folder.path, () => folder.make());
+    await onDisk(folder.path, () => folder.make());
     // Nobody else has this epoch.
     const opened = (kind: WorkFile): Promise<FileHandle> =>
-      guarded(folder.path, () => open(folder.file(kind, epoch), 'wx+'));
+      onDisk(folder.path, () => open(folder.file(kind, epoch), 'wx+'));
     const data = await opened('data');
     const errors = await opened('errors');
-    const log = new WorkLog(epoch, found.ledger, { journal: await opened('journal'), data, errors });
+    const log = new WorkLog(folder.path, epoch, found.ledger, { journal: await opened('journal'), data, errors });
     await log.commit({ k: 'life', form: JOURNAL_FORM, job, epoch, at: now, seen: found.lives });
-    await syncFolder(folder.path);
+    await syncPath(folder.path);
     return log;
   }
 
@@ -98,7 +101,7 @@ export class WorkLog {
         await this.#writeAll(orders);
         for (const { resolve } of orders) resolve();
       } catch (error) {
-        this.#broken ??= asDiskError(error);
+        this.#broken ??= await diskFault(this.#path, error);
         for (const { reject } of orders) reject(this.#broken);
       }
     }
@@ -133,43 +136,8 @@ export class WorkLog {
 
   async #append(kind: WorkFile, bytes: Uint8Array): Promise<Extent> {
     const offset = this.#ends[kind];
-    for (let done = 0; done < bytes.length; ) {
-      const { bytesWritten } = await this.#files[kind].write(bytes, done, bytes.length - done, offset + done);
-      done += bytesWritten;
-    }
+    await writeWhole(this.#files[kind], bytes, offset);
     this.#ends[kind] = offset + bytes.length;
     return { offset, length: bytes.length };
-  }
-}
-
-const NO_ROOM = new Set(['ENOSPC', 'EDQUOT']);
-
-/** A full disk as the error that it is to people. */
-export function asDiskError(error: unknown, where = 'the work folder'): unknown {
-  const { code, path } = error as NodeJS.ErrnoException;
-  if (!code || !NO_ROOM.has(code)) return error;
-  return new RemudaError(
-    'disk_full',
-    `no room is left on the disk of ${path ?? where} (${code}): make room, then resume the job; nothing that was done is lost`,
-    {},
-    { cause: error },
-  );
-}
-
-async function guarded<T>(where: string, work: () => Promise<T>): Promise<T> {
-  try {
-    return await work();
-  } catch (error) {
-    throw asDiskError(error, where);
-  }
-}
-
-/** So that names of new files outlive a crash of the machine. */
-export async function syncFolder(path: string): Promise<void> {
-  const folder = await open(path, 'r');
-  try {
-    await folder.sync();
-  } finally {
-    await folder.close();
   }
 }
