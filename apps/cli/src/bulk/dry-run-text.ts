@@ -1,5 +1,5 @@
 /** A dry run as tables: the input, what makes what, the output, how it would be cut and how long it would take. */
-import { duration } from '../terminal/figures.js';
+import { duration, plural } from '../terminal/figures.js';
 import { type Column, tableLines } from '../terminal/table.js';
 import type { Terminal } from '../terminal/terminal.js';
 import type { DryRun } from './dry-run.js';
@@ -50,7 +50,7 @@ function mappingLines({ mapping, model, version }: DryRun, terminal: Terminal): 
   const rows = mapping.inputs.map(({ input, datatype, shape, columns, types }) => [
     `  ${input}`,
     datatype,
-    shape || 'one value',
+    columns === '' ? '' : shape || 'one value',
     columns,
     types,
   ]);
@@ -96,12 +96,12 @@ function planLines({ chunks, sample }: DryRun, { colours }: Terminal): string[] 
     rows === null || pieces === null || seconds === null || device_seconds === null
       ? ['  how many rows there are is not known before the end of the file']
       : [
-          `  ${about}${count(rows)} rows in ${count(pieces)} chunks of up to ${count(chunk_rows)}, ${window} under way at once`,
-          `  about ${duration(seconds)} on ${instances} instances, ${duration(device_seconds)} of device time`,
+          `  ${about}${plural(rows, 'row')} in ${plural(pieces, 'chunk')} of up to ${count(chunk_rows)} rows, ${window} under way at once`,
+          `  about ${duration(seconds)} on ${plural(instances, 'instance')}, ${duration(device_seconds)} of device time`,
         ];
   return [
     colours.bold('plan'),
-    `  ${count(sample.rows)} rows were scored as a sample, of which ${count(sample.failed)} failed: ${rate(chunks.rows_per_s)} rows/s`,
+    `  ${plural(sample.rows, 'row')} scored as a sample, ${count(sample.failed)} failed: ${rate(chunks.rows_per_s)} rows/s`,
     ...ofAll,
   ];
 }

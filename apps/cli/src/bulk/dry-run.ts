@@ -6,13 +6,16 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Readable } from 'node:stream';
 import type { OpenedInput } from '@remuda/core/bulk/input/bulk-input';
+import { fetchInput, isRemote } from '@remuda/core/bulk/input/fetch-input';
 import { openInput } from '@remuda/core/bulk/input/open-input';
 import { type DescribedMapping, describeMapping } from '@remuda/core/bulk/mapping/describe-mapping';
 import type { BulkJob, ModelSignature } from '@remuda/schemas';
-import { CliError, reasonOf, usageError } from '../cli-error.js';
+import { CliError, Interrupted, reasonOf, usageError } from '../cli-error.js';
 import { printJson } from '../commands/context.js';
 import { EXIT } from '../exit-codes.js';
+import { megabytes } from '../terminal/figures.js';
 import { withProgress } from '../terminal/progress.js';
 import { type ChunkPlan, chunkPlan } from './chunk-plan.js';
 import { dryRunLines } from './dry-run-text.js';
@@ -46,7 +49,8 @@ export async function dryRun(scoring: Scoring): Promise<number> {
   const folder = await mkdtemp(join(tmpdir(), 'remuda-dry-run-'));
   const runner = await openSampleRunner(scoring, plan, folder);
   try {
-    const found = await looked(scoring, plan, runner, folder);
+    const path = await inputHere(scoring, plan, folder);
+    const found = await looked(scoring, plan, { runner, folder, path });
     if (options.json) printJson(context.terminal, found);
     else for (const line of dryRunLines(found, context.terminal)) context.terminal.out(line);
     return found.problems.length > 0 ? EXIT.usage : EXIT.ok;
@@ -59,10 +63,9 @@ export async function dryRun(scoring: Scoring): Promise<number> {
 async function looked(
   { context, signals }: Scoring,
   plan: ScorePlan,
-  runner: SampleRunner,
-  folder: string,
+  { runner, folder, path }: { runner: SampleRunner; folder: string; path: string },
 ): Promise<DryRun> {
-  const input = await opened(plan);
+  const input = await opened(plan, path);
   try {
     const served = await runner.served();
     const found = described(plan, input, served.signature);
@@ -84,14 +87,38 @@ async function looked(
   }
 }
 
-async function opened({ input, job }: ScorePlan): Promise<OpenedInput> {
-  if (input.kind === 'stdin' || input.kind === 'remote')
-    throw usageError('--dry-run looks at a file of this machine: fetch it first, or leave --dry-run away.');
+/** Where it lies; brought here first where it lies elsewhere. */
+async function inputHere(
+  { context, signals }: Scoring,
+  { input, job }: ScorePlan,
+  folder: string,
+): Promise<string> {
+  if (input.kind === 'file' || input.kind === 'images') return input.path;
+  if (input.kind === 'remote' && !isRemote(input.uri))
+    throw usageError(
+      '--dry-run looks at the file itself, which lies on the server: give a path of this machine.',
+    );
+  const stop = new AbortController();
+  void signals.first.then(({ name }) => stop.abort(new Interrupted(name)));
+  const from = input.kind === 'remote' ? input.uri : Readable.from(context.stdin);
+  const { path } = await withProgress(context.terminal, 'fetching the input', (say) =>
+    fetchInput(from, {
+      to: join(folder, `input.${job.input.format}`),
+      signal: stop.signal,
+      // Whoever runs this may reach whatever this machine does.
+      allowed: null,
+      onProgress: (bytes) => say(megabytes(bytes)),
+    }),
+  );
+  return path;
+}
+
+async function opened({ job }: ScorePlan, path: string): Promise<OpenedInput> {
   const { format, compression = 'none', delimiter, types } = job.input;
   if (format === undefined) throw usageError('The format of the input is not known: give --format.');
   try {
     return await openInput({
-      path: input.path,
+      path,
       compression,
       read: { format, ...(delimiter ? { delimiter } : {}), ...(types ? { types } : {}) },
     });
@@ -122,7 +149,8 @@ function described({ job }: ScorePlan, input: OpenedInput, signature: ModelSigna
       format: input.read.format,
       compression: input.compression,
       rows: input.totalRows,
-      bytes: input.totalBytes,
+      // Of images it is that of the list of their names.
+      bytes: input.read.format === 'list' ? null : input.totalBytes,
       columns: [...input.columns],
     },
     mapping,
@@ -140,15 +168,17 @@ interface Measured {
 }
 
 function measured({ job: wanted }: ScorePlan, input: OpenedInput, { sample, job, served }: Measured) {
-  const { rows_done, rows_failed, device_seconds } = job.progress;
+  const { rows_done, rows_failed, device_seconds, elapsed_s } = job.progress;
   if (rows_done === 0)
     throw new CliError(`The sample was not scored: ${job.reason?.message ?? `it is ${job.status}`}.`);
   const scored = { rows: rows_done, failed: rows_failed, device_seconds };
-  const rows = input.totalRows ?? estimatedRows(input.totalBytes, sample);
+  const known = sample.whole ? sample.rows : input.totalRows;
+  const rows = known ?? estimatedRows(input.totalBytes, sample);
   const chunks = chunkPlan({
     rows,
-    exact: input.totalRows !== null,
-    secondsPerRow: device_seconds / Math.max(1, rows_done - rows_failed),
+    exact: known !== null,
+    // Runs that are too short to be measured: no faster than the job was.
+    secondsPerRow: (device_seconds || elapsed_s || 1e-6) / Math.max(1, rows_done - rows_failed),
     batchRows: served.signature.max_batch_size,
     instances: served.instances,
     devices: served.devices,

@@ -1,7 +1,7 @@
 /** /v1/batches and /v1/files in a few lines of node:http: a job that goes the way that the test says, and files. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { BulkJob, BulkJobCreate } from '@remuda/schemas';
+import type { BulkJob, BulkJobCreate, ModelDetail } from '@remuda/schemas';
 import { readConfig } from '../config.js';
 import { runProgram } from '../program.js';
 import { recordingTerminal } from '../terminal/recording-terminal.fixture.js';
@@ -17,8 +17,9 @@ export interface FakeBulk {
   calls: string[];
   /** Ranges that were asked for. */
   ranges: (string | undefined)[];
-  /** Bytes after which the next answers of a content break off. */
-  breaks: number[];
+  /** After how many bytes the next answers of a content break off, and what is waited for before. */
+  breaks: { bytes: number; when(): Promise<unknown> }[];
+  model: ModelDetail;
   /** Told of each call before it is answered. */
   onCall(call: string): void | Promise<void>;
 }
@@ -33,6 +34,7 @@ export async function fakeBulkApi(looks: BulkJob[], files: Record<string, string
     calls: [],
     ranges: [],
     breaks: [],
+    model: modelDetail,
     onCall: () => {},
   };
   const server = createServer((request, response) => void answer(fake, request, response));
@@ -76,7 +78,7 @@ async function answer(fake: FakeBulk, request: IncomingMessage, response: Server
     return json(200, { id: file, object: 'file', deleted: true });
   }
   if (file) return json(200, fileOf(file, fake.files.get(file)?.length ?? 0));
-  if (url.startsWith('/v1/models/')) return json(200, modelDetail);
+  if (url.startsWith('/v1/models/')) return json(200, fake.model);
   if (method === 'POST' && url === '/v1/files') {
     fake.files.set(UPLOADED, body);
     return json(200, fileOf(UPLOADED, body.length));
@@ -94,9 +96,9 @@ function sendContent(fake: FakeBulk, id: string, request: IncomingMessage, respo
   const from = Number(/^bytes=(\d+)-$/.exec(range ?? '')?.[1] ?? 0);
   const rest = bytes.subarray(from);
   response.writeHead(from > 0 ? 206 : 200, { 'content-length': rest.length });
-  const least = fake.breaks.shift();
-  if (least === undefined) response.end(rest);
-  else response.write(rest.subarray(0, least), () => response.socket?.destroy());
+  const cut = fake.breaks.shift();
+  if (cut === undefined) response.end(rest);
+  else response.write(rest.subarray(0, cut.bytes), () => cut.when().then(() => response.socket?.destroy()));
 }
 
 function fileOf(id: string, bytes: number) {

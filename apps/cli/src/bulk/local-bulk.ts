@@ -5,6 +5,7 @@
  */
 import { join } from 'node:path';
 import type { Service } from '@remuda/core/lifecycle/service';
+import type { Keyspace } from '@remuda/core/store/keys';
 import { ensureRedis, type RunningRedis } from '@remuda/infra/redis-launcher';
 import { ChildApp } from '../up/child-app.js';
 import { workerEnvironment } from '../up/child-environment.js';
@@ -13,7 +14,7 @@ import { openLog, reopenLog } from '../up/log-file.js';
 import { WorkerKeeper } from '../up/worker-keeper.js';
 import { workerEntry } from '../workspace.js';
 import type { BulkControl } from './bulk-control.js';
-import { type LocalControl, openLocalControl } from './local-control.js';
+import type { LocalControl } from './local-control.js';
 import type { ServedModel } from './sample-runner.js';
 
 export interface LocalBulkOptions {
@@ -23,11 +24,14 @@ export interface LocalBulkOptions {
   /** For the data of Redis and the logs. */
   folder: string;
   workers: number;
+  keyspace: Keyspace;
   env: NodeJS.ProcessEnv;
   cwd: string;
   /** A line for the person at the terminal. */
   say(line: string): void;
 }
+
+const loadControl = () => import('./local-control.js');
 
 /** A worker that has not stopped by then is killed: above the hard limit of its own stop. */
 const SOFT_STOP_MS = 35_000;
@@ -69,8 +73,12 @@ export class LocalBulk implements Service {
     await this.#launched;
     if (this.#stopping) return;
     onProgress(`${this.#options.model} to load`);
+    void loadControl();
     await Promise.all(this.#workers.map(({ current }) => current.ready));
+    if (this.#stopping) return;
     for (const worker of this.#workers) worker.keep();
+    // Not before: what it knows of the fleet it reads when it begins.
+    await this.#openControl();
   }
 
   stop(): Promise<void> {
@@ -84,7 +92,7 @@ export class LocalBulk implements Service {
   }
 
   async #launch(): Promise<void> {
-    const { folder, env, workers, say, modelsFolder } = this.#options;
+    const { folder, env, workers } = this.#options;
     const redisFolder = join(folder, 'redis');
     this.#guardian = new Guardian(redisFolder);
     this.#redis = await ensureRedis({
@@ -97,11 +105,18 @@ export class LocalBulk implements Service {
     });
     if (this.#stopping) return;
     this.#workers = Array.from({ length: workers }, (_, at) => this.#newWorker(at + 1));
+  }
+
+  async #openControl(): Promise<void> {
+    const { keyspace, modelsFolder } = this.#options;
+    const redisUrl = (this.#redis as RunningRedis).url;
+    // Loaded while the workers load theirs.
+    const { openLocalControl } = await loadControl();
     this.#control = await openLocalControl({
-      redisUrl: this.#redis.url,
+      redisUrl,
+      keyspace,
       modelsFolder,
       filesFolder: this.#filesFolder,
-      say,
     });
   }
 

@@ -57,3 +57,8 @@ function pathOnServer(text: string): string {
 export function localFolderOf(path: string): string {
   return join(dirname(path), `.${basename(path)}.remuda-local`);
 }
+
+/** Beside an output: the hidden folder of whoever coordinates the job. */
+export function workFolderOf(path: string): string {
+  return join(dirname(path), `.${basename(path)}.remuda`);
+}

@@ -1,6 +1,7 @@
 /** Scores the sample of a dry run where the whole of it would be scored: by an API, or here. It leaves nothing behind. */
 import { rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { newBulkJobId } from '@remuda/core/ids';
 import type { BulkJob, BulkJobCreateInput, ModelSignature } from '@remuda/schemas';
 import { CliError } from '../cli-error.js';
 import { apiOf } from '../commands/context.js';
@@ -10,7 +11,6 @@ import { ApiBulk } from './api-bulk.js';
 import type { BulkControl } from './bulk-control.js';
 import { endOf } from './follow-job.js';
 import { LocalBulk } from './local-bulk.js';
-import { newLocalJobId } from './local-control.js';
 import type { Sample } from './sample.js';
 import type { Scoring } from './score-api.js';
 import type { ScorePlan } from './score-plan.js';
@@ -70,6 +70,7 @@ async function localRunner(
     modelsFolder: modelsFolderOf(config.cwd, options.models ?? config.modelsFolder),
     folder: join(folder, 'local'),
     workers: options.workers ?? 1,
+    keyspace: config.keyspace,
     env: config.env,
     cwd: config.cwd,
     say: (line) => terminal.note(line),
@@ -86,7 +87,7 @@ async function localRunner(
       const output = { ...job.output, uri: join(folder, 'sample.out.jsonl') };
       const ended = await untilEnded(
         bulk.control,
-        await bulk.control.create({ ...job, output }, newLocalJobId()),
+        await bulk.control.create({ ...job, output }, newBulkJobId()),
       );
       await rm(output.uri, { force: true });
       return ended;

@@ -17,6 +17,8 @@ export interface Sample {
   rows: number;
   /** Of the input that they stand for. */
   bytes: number;
+  /** There are no more rows than these. */
+  whole: boolean;
   path: string;
   format: BulkFormat;
   map: Record<string, string> | undefined;
@@ -48,6 +50,7 @@ export async function takeSample(options: SampleOptions): Promise<Sample | null>
     ...(await written(text, format, options.folder)),
     rows: piece.rows,
     bytes: piece.bytes,
+    whole: (await input.cut(piece.next, { rows: 1, multipleOf: 1, bytes: 1 })) === null,
     map: asTheyAre ? undefined : Object.fromEntries(mapping.inputs.map((one) => [one.input, one.columns])),
     idColumn: mapping.idColumn ?? undefined,
   };
@@ -86,7 +89,8 @@ function linesOfBlock({ rows, columns, failures }: RowBlock): string {
 async function imageSample(place: string, { folder, imageColumn }: SampleOptions): Promise<Sample | null> {
   const paths = await firstImages(place, MOST_ROWS);
   if (paths.length === 0) return null;
-  const facts = { rows: paths.length, bytes: await bytesOf(paths), idColumn: undefined };
+  const whole = paths.length < MOST_ROWS;
+  const facts = { rows: paths.length, bytes: await bytesOf(paths), whole, idColumn: undefined };
   if (imageColumn === null)
     return { ...(await written(`${paths.join('\n')}\n`, 'list', folder)), ...facts, map: undefined };
   const { lines } = await imageLines(place, async () => imageColumn, MOST_ROWS);

@@ -3,17 +3,21 @@
  * finished, everything stops, and the command that goes on is printed. A second one stops at once; then only what was
  * under way is run again.
  */
+import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import { fetchInput } from '@remuda/core/bulk/input/fetch-input';
+import { newBulkJobId } from '@remuda/core/ids';
 import type { BulkJob } from '@remuda/schemas';
 import { CliError, Interrupted, reasonOf, usageError } from '../cli-error.js';
 import { megabytes } from '../terminal/figures.js';
 import { withProgress } from '../terminal/progress.js';
+import type { StopSignals } from '../up/stop-signals.js';
 import { modelsFolderOf, projectOf } from '../workspace.js';
 import type { BulkControl } from './bulk-control.js';
 import { errorsPathOf } from './errors-path.js';
 import { endOf, followJob } from './follow-job.js';
 import { LocalBulk } from './local-bulk.js';
-import { newLocalJobId } from './local-control.js';
 import {
   hasLocalRecord,
   type LocalRecord,
@@ -21,12 +25,11 @@ import {
   removeLocalFolder,
   writeLocalRecord,
 } from './local-record.js';
-import { localFolderOf, type OutputPlace, outputPlace } from './places.js';
+import { localFolderOf, type OutputPlace, outputPlace, workFolderOf } from './places.js';
 import type { Scoring } from './score-api.js';
 import { type ScoreOptions, type ScorePlan, scorePlan } from './score-plan.js';
 import { shellCommand } from './shell-words.js';
 import { showEnd } from './show-end.js';
-import { spoolInput } from './spool-input.js';
 
 export async function scoreLocally(scoring: Scoring): Promise<number> {
   const { options, context } = scoring;
@@ -69,11 +72,19 @@ async function recordOf(folder: string, id: string): Promise<LocalRecord> {
 /** Another job for the same output would take the place of what that one has done. */
 async function refuseUnfinished(folder: string, options: ScoreOptions): Promise<void> {
   if (!hasLocalRecord(folder)) return;
-  if (options.overwrite) return removeLocalFolder(folder);
+  if (options.overwrite) return forget(folder);
   const { id } = await readLocalRecord(folder);
   throw usageError(
     `A job for this output was not finished. Go on with it:\n  ${resumeCommand(id, options)}\nor begin anew with --overwrite.`,
   );
+}
+
+/** With what its coordinator has written. */
+async function forget(folder: string): Promise<void> {
+  const { wanted } = await readLocalRecord(folder);
+  const { uri } = wanted.output ?? {};
+  if (uri?.startsWith('/')) await rm(workFolderOf(uri), { recursive: true, force: true });
+  await removeLocalFolder(folder);
 }
 
 async function newRecord(scoring: Scoring, plan: ScorePlan, folder: string): Promise<LocalRecord> {
@@ -81,7 +92,7 @@ async function newRecord(scoring: Scoring, plan: ScorePlan, folder: string): Pro
   const { cwd, modelsFolder } = context.config;
   const { output, errors } = plan;
   const record: LocalRecord = {
-    id: newLocalJobId(),
+    id: newBulkJobId(),
     modelsFolder: modelsFolderOf(cwd, options.models ?? modelsFolder),
     workers: options.workers ?? 1,
     wanted: {
@@ -108,13 +119,21 @@ async function localInput({ context, signals }: Scoring, plan: ScorePlan, folder
   const { input, job } = plan;
   if (input.kind === 'remote') return input.uri;
   if (input.kind !== 'stdin') return input.path;
-  const path = join(folder, `stdin.${job.input.format}`);
-  const stop = new AbortController();
-  void signals.first.then(({ name }) => stop.abort(new Interrupted(name)));
+  const to = join(folder, `stdin.${job.input.format}`);
   await withProgress(context.terminal, 'reading standard input', (say) =>
-    spoolInput(context.stdin, path, { onBytes: (bytes) => say(megabytes(bytes)), stop: stop.signal }),
+    fetchInput(Readable.from(context.stdin), {
+      to,
+      signal: stopOf(signals),
+      onProgress: (bytes) => say(megabytes(bytes)),
+    }),
   );
-  return path;
+  return to;
+}
+
+function stopOf({ first }: StopSignals): AbortSignal {
+  const stop = new AbortController();
+  void first.then(({ name }) => stop.abort(new Interrupted(name)));
+  return stop.signal;
 }
 
 interface LocalJob {
@@ -130,6 +149,7 @@ async function run(scoring: Scoring, { folder, record }: LocalJob): Promise<numb
     modelsFolder: record.modelsFolder,
     folder,
     workers: options.workers ?? record.workers,
+    keyspace: config.keyspace,
     env: config.env,
     cwd: config.cwd,
     say: (line) => {
@@ -156,10 +176,10 @@ async function run(scoring: Scoring, { folder, record }: LocalJob): Promise<numb
     const end = { job: withoutHint(last), places: placesOf(last, record), ...(finished ? {} : { resume }) };
     return showEnd({ ...end, ...(code === undefined ? {} : { code }) }, options.json === true, terminal);
   } catch (error) {
-    throw asCliError(error);
+    throw toCliError(error);
   } finally {
     await stopTelling(bulk, scoring);
-    if (finished) await removeLocalFolder(folder);
+    if (finished) await forget(folder);
   }
 }
 
@@ -205,7 +225,7 @@ async function paused(control: BulkControl, job: BulkJob, { context, signals }: 
 
 function placesOf(job: BulkJob, { wanted }: LocalRecord) {
   const given = job.status === 'completed' || job.status === 'cancelled';
-  return given ? { output: wanted.output?.uri, errors: wanted.output?.errors_uri } : {};
+  return given ? { output: wanted.output?.uri, errors: job.output.errors_uri ?? undefined } : {};
 }
 
 /** It names the commands of a server. */
@@ -221,7 +241,7 @@ async function stopTelling(bulk: LocalBulk, { context }: Scoring): Promise<void>
   }
 }
 
-function asCliError(error: unknown): Error {
+function toCliError(error: unknown): Error {
   return error instanceof CliError ? error : new CliError(reasonOf(error), undefined, { cause: error });
 }
 

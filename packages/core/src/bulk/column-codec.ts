@@ -48,12 +48,20 @@ export function decodeColumns(facts: readonly ColumnFacts[], tensors: readonly R
 }
 
 function encode(column: Column, tensors: RawTensor[]): ColumnFacts {
-  const { name, type, nulls } = column;
+  const { name, type } = column;
+  const nulls = nullsOf(column);
   tensors.push(valuesOf(column, `c${tensors.length}`));
   if (nulls)
     tensors.push({ name: `c${tensors.length}`, datatype: 'BOOL', shape: [nulls.length], bytes: nulls });
   const facts: ColumnFacts = nulls ? { name, type, nulls: true } : { name, type };
   return column.type === 'list' ? { ...facts, child: encode(column.child, tensors) } : facts;
+}
+
+/** Texts and bytes may be null without a mark; as a tensor they would be empty. */
+function nullsOf(column: Column): Uint8Array | undefined {
+  if (column.nulls || (column.type !== 'string' && column.type !== 'bytes')) return column.nulls;
+  const values: readonly unknown[] = column.values;
+  return values.includes(null) ? Uint8Array.from(values, (value) => (value === null ? 1 : 0)) : undefined;
 }
 
 function valuesOf(column: Column, name: string): RawTensor {

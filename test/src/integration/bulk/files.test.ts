@@ -62,8 +62,8 @@ async function onDisk(): Promise<string[]> {
 }
 
 const code = (expected: string) => expect.objectContaining({ code: expected });
-const sweeper = (more: { usedBy?: (id: string) => Promise<string | null> } = {}): FileSweeper =>
-  new FileSweeper({ files, redis, keys, clock, onError: (error) => expect(error).toBeUndefined(), ...more });
+const sweeper = (of = files): FileSweeper =>
+  new FileSweeper({ files: of, redis, keys, clock, onError: (error) => expect(error).toBeUndefined() });
 
 describe('a file', () => {
   it('is given back as it came, whole or in part', async () => {
@@ -88,7 +88,7 @@ describe('a file', () => {
 
   it('is deleted with everything, but not while a job reads it', async () => {
     const { id } = await add();
-    const busy = store({ usedBy: async () => 'batch_1' });
+    const busy = store({ readers: async () => new Map([[id, 'batch_1']]) });
     await expect(busy.delete(id)).rejects.toThrow(/is read by batch_1/);
     await files.delete(id);
     await expect(files.delete(id)).rejects.toEqual(code('file_not_found'));
@@ -199,7 +199,7 @@ describe('the sweeper', () => {
     const gone = await add('gone', 'a', 60);
     now += 61_000;
     await expect(files.get(gone.id)).rejects.toEqual(code('file_not_found'));
-    const role = sweeper({ usedBy: async (id) => (id === gone.id ? 'batch_1' : null) });
+    const role = sweeper(store({ readers: async () => new Map([[gone.id, 'batch_1']]) }));
     await role.turn();
     expect(await onDisk()).toContain(gone.id);
     await role.stop();

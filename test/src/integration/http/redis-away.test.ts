@@ -19,6 +19,13 @@ afterEach(async () => {
 
 const BODY = { inputs: { x: [1, 2, 3] } };
 
+function form(): FormData {
+  const form = new FormData();
+  form.append('purpose', 'batch');
+  form.append('file', new Blob(['x']), 'x');
+  return form;
+}
+
 async function timed(call: Promise<Answer>): Promise<Answer & { ms: number }> {
   const started = Date.now();
   return { ...(await call), ms: Date.now() - started };
@@ -33,6 +40,8 @@ it('every call is 503 with Retry-After while it is away, and taken again when it
     timed(rig.call('GET', '/v1/requests')),
     timed(rig.call('GET', '/v1/requests/req_abc/result')),
     timed(rig.call('DELETE', '/v1/requests/req_abc')),
+    timed(rig.call('POST', '/v1/files', { body: form() })),
+    timed(rig.call('GET', '/v1/files/file-0000000000000000')),
   ];
   for (const answer of await Promise.all(calls)) {
     expect(answer.body).toMatchObject({ status: 503, code: 'store_unavailable', retryable: true });

@@ -3,9 +3,9 @@
  * through alone, so that memory does not grow with the rows. The hash has 80 bits: two of a billion ids have the same
  * one by chance once in a million inputs.
  */
-import { createHash } from 'node:crypto';
 import { type FileHandle, mkdir, open, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { hashId } from './id-hash.js';
 
 const BUCKETS = 64;
 const HASH_BYTES = 10;
@@ -23,20 +23,20 @@ export interface DuplicateId {
 export class DuplicateIds {
   readonly #folder: string;
   readonly #buckets: (Bucket | undefined)[] = [];
-  #files = 0;
+  readonly #hash = Buffer.alloc(16);
 
   /** @param folder it makes for itself, and takes away */
   constructor(folder: string) {
     this.#folder = folder;
   }
 
-  async add(id: string, row: number): Promise<void> {
-    const hash = createHash('sha256').update(id).digest();
-    const index = (hash[HASH_BYTES] as number) % BUCKETS;
-    if (this.#files++ === 0) await mkdir(this.#folder, { recursive: true });
-    const bucket = this.#buckets[index] ?? new Bucket(join(this.#folder, String(index)));
+  /** @returns something to wait for, now and then: for each of millions of ids that would cost more than the rest */
+  add(id: string, row: number): Promise<void> | undefined {
+    hashId(id, this.#hash, 0);
+    const index = (this.#hash[HASH_BYTES] as number) % BUCKETS;
+    const bucket = this.#buckets[index] ?? new Bucket(this.#folder, join(this.#folder, String(index)));
     this.#buckets[index] = bucket;
-    await bucket.add(hash, row);
+    return bucket.add(this.#hash, row);
   }
 
   /** The first of them in order of rows. */
@@ -57,20 +57,22 @@ export class DuplicateIds {
 }
 
 class Bucket {
+  readonly #folder: string;
   readonly #path: string;
   readonly #buffer = Buffer.allocUnsafe(BUFFER_BYTES);
   #used = 0;
   #file: FileHandle | undefined;
 
-  constructor(path: string) {
+  constructor(folder: string, path: string) {
+    this.#folder = folder;
     this.#path = path;
   }
 
-  async add(hash: Buffer, row: number): Promise<void> {
+  add(hash: Buffer, row: number): Promise<void> | undefined {
     hash.copy(this.#buffer, this.#used, 0, HASH_BYTES);
     this.#buffer.writeUIntBE(row, this.#used + HASH_BYTES, ROW_BYTES);
     this.#used += ENTRY_BYTES;
-    if (this.#used === BUFFER_BYTES) await this.#flush();
+    return this.#used === BUFFER_BYTES ? this.#flush() : undefined;
   }
 
   async all(): Promise<Buffer> {
@@ -84,6 +86,7 @@ class Bucket {
   }
 
   async #flush(): Promise<void> {
+    if (!this.#file) await mkdir(this.#folder, { recursive: true });
     this.#file ??= await open(this.#path, 'w');
     await this.#file.appendFile(this.#buffer.subarray(0, this.#used));
     this.#used = 0;

@@ -25,10 +25,12 @@ export interface BulkFilesOptions {
   clock?: Clock;
   /** Around what is asked of Redis. Default: nothing. */
   guard?: { run<T>(work: () => Promise<T>): Promise<T> };
-  /** Id of a job that still reads the file; null: none does. Default: none. */
-  usedBy?(id: string): Promise<string | null>;
+  /** Files that jobs which have not ended read: the job by the id of the file. Default: none. */
+  readers?: FileReaders;
   openNew?: FileFolderOptions['openNew'];
 }
+
+export type FileReaders = () => Promise<ReadonlyMap<string, string>>;
 
 const UNGUARDED = { run: <T>(work: () => Promise<T>): Promise<T> => work() };
 const NO_LIMIT = Number.MAX_SAFE_INTEGER;
@@ -142,14 +144,19 @@ export class FileStore implements BulkFiles {
 
   async delete(id: string, sight: Sight = null): Promise<void> {
     const { tenant } = await this.#find(id, sight);
-    const user = (await this.#options.usedBy?.(id)) ?? null;
-    if (user !== null) {
+    const reader = (await this.readers()).get(id);
+    if (reader !== undefined) {
       throw new RemudaError(
         'batch_state',
-        `${id} is read by ${user}: wait for its end, or cancel it, and delete the file then`,
+        `${id} is read by ${reader}: wait for its end, or cancel it, and delete the file then`,
       );
     }
     await this.drop(id, tenant);
+  }
+
+  /** Files that must stay: the job that reads each, by its id. */
+  readers(): Promise<ReadonlyMap<string, string>> {
+    return this.#guard.run(async () => (await this.#options.readers?.()) ?? new Map());
   }
 
   /** Deletes it whoever reads it. The content goes first: facts that are left behind lead nowhere. */

@@ -53,10 +53,9 @@ export class FileFacts {
 
   /** Where a file stands in the list, also when it has gone since; undefined: it never stood there. */
   async placeOf(id: string): Promise<Place | undefined> {
-    const known = bulkFileTime(id);
-    if (known !== null) return { id, at: known };
     const score = await this.#redis.zscore(this.#keys.bulkFiles(null), id);
-    return score === null ? undefined : { id, at: Number(score) };
+    const at = score === null ? bulkFileTime(id) : Number(score);
+    return at === null ? undefined : { id, at };
   }
 
   /** The ids behind a place. @param tenant null: of all */

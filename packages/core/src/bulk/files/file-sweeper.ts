@@ -16,8 +16,6 @@ export interface FileSweeperOptions {
   files: FileStore;
   redis: Redis;
   keys: Keys;
-  /** Id of a job that still reads the file; null: none does. Default: none. */
-  usedBy?(id: string): Promise<string | null>;
   onError(error: Error): void;
   clock?: Clock;
   /** Pause between two turns. */
@@ -85,12 +83,15 @@ export class FileSweeper implements Service {
   }
 
   async #deleteDue(): Promise<void> {
-    const { files, usedBy } = this.#options;
+    const { files } = this.#options;
     const now = this.#clock.now();
-    for (const id of await files.facts.due(now, DUE_OF_A_TURN)) {
+    const due = await files.facts.due(now, DUE_OF_A_TURN);
+    if (due.length === 0) return;
+    const readers = await files.readers();
+    for (const id of due) {
       const file = await files.facts.get(id);
       if (file && !isExpired(file, now)) await files.facts.postpone(id, file.expires_ms as number);
-      else if (((await usedBy?.(id)) ?? null) !== null) await files.facts.postpone(id, now + IN_USE_MS);
+      else if (readers.has(id)) await files.facts.postpone(id, now + IN_USE_MS);
       else await files.drop(id, file?.tenant);
     }
   }

@@ -91,7 +91,7 @@ function fittingShape(shape: readonly number[], wanted: readonly number[]): numb
   ) {
     return [...shape];
   }
-  if (shape.length > 1) return null;
+  if (shape.length > 1 || wanted.length === 0) return null;
   const closed = wanted.map((size) => (size === OWN_SIZE && shape.length === 0 ? 1 : size));
   if (closed.includes(OWN_SIZE) || elementCount(closed) !== elementCount(shape)) return null;
   return closed;

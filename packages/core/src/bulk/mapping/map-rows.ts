@@ -2,24 +2,18 @@
  * Rows as inputs of the model: the columns of a block become tensors, as the mapping says, in runs of consecutive rows
  * that lie one behind the other. A row that does not fit is left out with its reason, and its neighbours go on.
  */
-import type { ItemError, ModelSignature, RawTensor, SignatureTensor } from '@remuda/schemas';
+import type { ModelSignature, RawTensor, SignatureTensor } from '@remuda/schemas';
 import { RemudaError } from '../../errors.js';
 import { nearNames } from '../../repository/near-names.js';
 import type { InputMapping, Mapping } from '../chunk.js';
 import type { Column, RowBlock } from '../columns.js';
 import type { InputRows } from '../row-items.js';
+import type { MappedRows } from '../run-chunk.js';
 import { fillBytesInput } from './fill-bytes-input.js';
 import { fillNumberInput } from './fill-numbers-input.js';
 import type { FilledInput } from './filled-input.js';
 import { mapRequests } from './request-rows.js';
 import { RowFailures } from './row-failures.js';
-
-export interface MappedRows {
-  /** Maximal, in order; without the rows that failed. */
-  runs: InputRows[];
-  /** By index in the block; those that the block brought along are not among them. */
-  failures: Map<number, ItemError>;
-}
 
 /** Rows of texts in a run: cutting texts apart costs as much as there are in it. */
 const MOST_TEXTS = 64;

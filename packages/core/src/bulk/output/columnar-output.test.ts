@@ -248,9 +248,18 @@ describe('a Parquet output', () => {
 
   it('refuses answers that are not what the signature promised', async () => {
     const result = resultOf(1, { outputs: [output('prob', 'FP32', [2], [0, 1])] });
-    await expect(file({ outputs: [OUTPUTS[0] as never] }, [result])).rejects.toMatchObject({
+    await expect(file({ outputs: OUTPUTS.slice(0, 1) }, [result])).rejects.toMatchObject({
       code: 'output_mismatch',
-      message: expect.stringContaining('"prob"'),
+      message: expect.stringContaining('"prob" of rows 0 to 0 is [2], not the FP32 [1]'),
+    });
+  });
+
+  it('takes lists of another length than the model declares', async () => {
+    const declared: EncoderOptions['outputs'] = [{ name: 'y', datatype: 'FP32', rowShape: [3] }];
+    const result = resultOf(1, { outputs: [output('y', 'FP32', [2], [0, 1])] });
+    expect(await hyparquet(await file({ outputs: declared }, [result]))).toMatchObject([{ y: [0, 1] }]);
+    await expect(file({ outputs: declared, format: 'csv' }, [result])).rejects.toMatchObject({
+      code: 'output_mismatch',
     });
   });
 

@@ -52,7 +52,7 @@ function linesOf(result: ChunkResult, layout: OutputLayout): Uint8Array {
   const cells: Cells[] = [
     ...(layout.id === null ? [] : [(row: number) => `,${quoted(result.ids?.[row] ?? '')}`]),
     ...layout.kept.map(({ name }) => keptCells(result.kept.find((one) => one.name === name))),
-    ...layout.outputs.map((output) => outputCells(output, outputRows(result, output, failed))),
+    ...layout.outputs.map((output) => outputCells(output, outputRows(result, output, failed, true))),
   ];
   const text = new TextBuffer();
   for (let i = 0; i < result.rows; i++) {

@@ -2,8 +2,8 @@
  * Where joined bytes go on the disk, gathered into large writes; and how a file that is whole gets its name. Under that
  * name there is never a part of it: it is written under another, made durable, and renamed.
  */
-import { type FileHandle, link, open, rename, rm, stat } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { copyFile, type FileHandle, link, open, rename, rm, stat } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
 import { RemudaError } from '../../errors.js';
 import type { ByteSink } from './bulk-output.js';
 import { diskFault, onDisk } from './disk-faults.js';
@@ -84,9 +84,31 @@ export async function finishFile(
   { overwrite }: { overwrite: boolean },
 ): Promise<void> {
   await syncPath(partial);
-  if (overwrite) await rename(partial, path);
-  else await renameOntoNothing(partial, path);
+  try {
+    await renamed(partial, path, overwrite);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EXDEV') throw error;
+    await finishFromAfar(partial, path, overwrite);
+  }
   await syncPath(dirname(path));
+}
+
+function renamed(partial: string, path: string, overwrite: boolean): Promise<void> {
+  return overwrite ? rename(partial, path) : renameOntoNothing(partial, path);
+}
+
+/** Another file system: what is copied gets a name of its own there first. */
+async function finishFromAfar(partial: string, path: string, overwrite: boolean): Promise<void> {
+  const beside = join(dirname(path), `.${basename(path)}.remuda-partial`);
+  try {
+    await onDisk(beside, () => copyFile(partial, beside));
+    await syncPath(beside);
+    await renamed(beside, path, overwrite);
+  } catch (error) {
+    await rm(beside, { force: true });
+    throw error;
+  }
+  await rm(partial);
 }
 
 /** rename() would take the place of a file; a second name for the same file would not. */
@@ -95,6 +117,7 @@ async function renameOntoNothing(partial: string, path: string): Promise<void> {
     await link(partial, path);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
+    if (code === 'EXDEV') throw error;
     if (code === 'EEXIST' && !(await isSameFile(partial, path))) throw outputExists(path);
     // A file system without second names, such as FAT: looked first, then renamed.
     if (code !== 'EEXIST') {

@@ -4,7 +4,7 @@
  */
 import { isUtf8 } from 'node:buffer';
 import { elementCount } from '@remuda/schemas';
-import type { Column } from '../columns.js';
+import type { Column, NumericValues } from '../columns.js';
 import type { OutputRows } from './output-rows.js';
 
 /** JSON of a row's value; undefined: it has none. */
@@ -21,21 +21,27 @@ export function jsonOfBytes(bytes: Uint8Array): string {
 export function elementJson({ elements }: OutputRows): (index: number) => string {
   const { values } = elements;
   if (elements.kind === 'bytes') return (i) => jsonOfBytes(elements.values[i] as Uint8Array);
-  return numberJson(elements.type, values as ArrayLike<number | bigint>);
+  return numberJson(elements.type, values as NumericValues);
 }
 
-function numberJson(type: string, values: ArrayLike<number | bigint>): (index: number) => string {
+function numberJson(type: string, values: NumericValues): (index: number) => string {
   if (type === 'bool') return (i) => (values[i] === 1 ? 'true' : 'false');
-  if (type === 'int64' || type === 'uint64')
-    return (i) => {
-      const text = String(values[i]);
-      // Most are short: only 16 digits and more can be beyond what a number holds.
-      return text.length < 16 || Number.isSafeInteger(Number(text)) ? text : `"${text}"`;
-    };
+  if (values instanceof BigInt64Array || values instanceof BigUint64Array) return bigJson(values);
   return (i) => {
     const value = values[i] as number;
     if (Number.isFinite(value)) return Object.is(value, -0) ? '-0' : String(value);
     return `"${value}"`;
+  };
+}
+
+/** Of two halves: a BigInt for each number would cost as much as all the rest of a line. */
+function bigJson(values: BigInt64Array | BigUint64Array): (index: number) => string {
+  const halves = new Uint32Array(values.buffer, values.byteOffset, values.length * 2);
+  const signed = values instanceof BigInt64Array;
+  return (i) => {
+    const high = halves[2 * i + 1] as number;
+    const number = (signed ? high | 0 : high) * 2 ** 32 + (halves[2 * i] as number);
+    return Number.isSafeInteger(number) ? String(number) : `"${values[i]}"`;
   };
 }
 

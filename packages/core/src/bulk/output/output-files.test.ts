@@ -1,6 +1,6 @@
 /** Files that parts grow in, and that outputs end as: after crashes, on full disks, beside files that are there. */
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdtempSync, rmdirSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmdirSync, statSync } from 'node:fs';
 import { link, mkdir, mkdtemp, open, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -150,6 +150,24 @@ describe('a file that is whole', () => {
     expect(await readdir(folder)).toEqual(['out']);
   });
 
+  it.runIf(liesElsewhere('/dev/shm'))('gets it on another file system too', async () => {
+    const far = await mkdtemp('/dev/shm/remuda-output-');
+    try {
+      await writeFile(path('part'), 'new');
+      await finishFile(path('part'), join(far, 'out'), { overwrite: false });
+      await writeFile(path('part'), 'newer');
+      const again = finishFile(path('part'), join(far, 'out'), { overwrite: false });
+      await expect(again).rejects.toMatchObject(refused('output_exists', far));
+      expect(await readdir(far)).toEqual(['out']);
+      expect(await readFile(join(far, 'out'), 'utf8')).toBe('new');
+      await finishFile(path('part'), join(far, 'out'), { overwrite: true });
+      expect(await readFile(join(far, 'out'), 'utf8')).toBe('newer');
+      expect(await readdir(folder)).toEqual([]);
+    } finally {
+      await rm(far, { recursive: true });
+    }
+  });
+
   it('is finished by the next try when the first one died between two names', async () => {
     await writeFile(path('part'), 'new');
     await link(path('part'), path('out'));
@@ -157,6 +175,10 @@ describe('a file that is whole', () => {
     expect(await readdir(folder)).toEqual(['out']);
   });
 });
+
+function liesElsewhere(other: string): boolean {
+  return existsSync(other) && statSync(other).dev !== statSync(tmpdir()).dev;
+}
 
 describe('a target', () => {
   const options = (overwrite: boolean): TargetOptions => ({

@@ -31,11 +31,17 @@ export function failedRows({ rows, failures }: ChunkResult): Uint8Array | null {
   return failed;
 }
 
-/** null: no row of the chunk has it. @throws RemudaError output_mismatch */
+/**
+ * null: no row of the chunk has it.
+ * @param exact whether all fixed axes must be as long as promised; else their number is enough, since models are known
+ *   to give other lengths than they declare
+ * @throws RemudaError output_mismatch
+ */
 export function outputRows(
   result: ChunkResult,
   output: NamedOutput,
   failed: Uint8Array | null,
+  exact = output.scalar,
 ): OutputRows | null {
   const column = result.outputs.find(({ name }) => name === output.name);
   if (!column) {
@@ -50,7 +56,7 @@ export function outputRows(
   const shapeOf = (row: number): readonly number[] | null =>
     failed?.[row] === 1 ? null : (shape ?? shapes?.[row] ?? null);
   for (const one of shape ? [shape] : (shapes ?? []))
-    if (one && !fits(one, output)) mismatch(result, output, `[${one.join(', ')}]`);
+    if (one && !fits(one, output, exact)) mismatch(result, output, `[${one.join(', ')}]`);
   const starts = startsOf(column, result.rows);
   const elements = elementsOf(column);
   if (elements.values.length !== starts.at(-1))
@@ -58,8 +64,9 @@ export function outputRows(
   return { elements, starts, shapeOf, shape };
 }
 
-function fits(shape: readonly number[], { rowShape }: NamedOutput): boolean {
-  return shape.length === rowShape.length && rowShape.every((dim, i) => dim === null || dim === shape[i]);
+function fits(shape: readonly number[], { rowShape }: NamedOutput, exact: boolean): boolean {
+  if (shape.length !== rowShape.length) return false;
+  return !exact || rowShape.every((dim, axis) => dim === null || dim === shape[axis]);
 }
 
 function mismatch(result: ChunkResult, output: NamedOutput, received: string): never {

@@ -2,6 +2,7 @@
 import type { Datatype } from '@remuda/schemas';
 import { itemError } from '../../errors.js';
 import type { ChunkResult, OutputColumn } from '../chunk.js';
+import { decodeResult, encodeResult } from '../chunk-codec.js';
 import type { Column } from '../columns.js';
 import type { OutputEncoder, StoredPart } from './bulk-output.js';
 
@@ -71,7 +72,8 @@ export async function partsOf(
 ): Promise<StoredPart[]> {
   const parts: StoredPart[] = [];
   for (const result of results) {
-    const { bytes, meta } = await encoder.encode(result);
+    // As it comes from a runner.
+    const { bytes, meta } = await encoder.encode(decodeResult(encodeResult(result)));
     // As a journal keeps it.
     const kept = meta === undefined ? undefined : (JSON.parse(JSON.stringify(meta)) as unknown);
     const { firstRow, rows } = result;

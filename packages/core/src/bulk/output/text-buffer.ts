@@ -1,23 +1,33 @@
-/** Text that grows line by line, turned into bytes in pieces: a string cannot be longer than half a gigabyte. */
-const PIECE = 2 ** 20;
+/**
+ * Text that grows line by line, turned into bytes before it gets long: a string cannot be longer than half a gigabyte, and
+ * short ones are gone before they cost memory.
+ */
+const STRING_LENGTH = 2 ** 15;
 
 export class TextBuffer {
-  readonly #pieces: Buffer[] = [];
+  #bytes = Buffer.allocUnsafeSlow(2 ** 16);
+  #used = 0;
   #text = '';
 
   add(line: string): void {
     this.#text += line;
-    if (this.#text.length >= PIECE) this.#flush();
+    if (this.#text.length >= STRING_LENGTH) this.#flush();
   }
 
   bytes(): Buffer {
     this.#flush();
-    return this.#pieces.length === 1 ? (this.#pieces[0] as Buffer) : Buffer.concat(this.#pieces);
+    return this.#bytes.subarray(0, this.#used);
   }
 
   #flush(): void {
-    if (this.#text === '') return;
-    this.#pieces.push(Buffer.from(this.#text, 'utf8'));
+    // Most bytes that UTF-8 takes for a unit of a string.
+    const most = this.#used + this.#text.length * 3;
+    if (most > this.#bytes.length) {
+      const longer = Buffer.allocUnsafeSlow(most * 2);
+      this.#bytes.copy(longer, 0, 0, this.#used);
+      this.#bytes = longer;
+    }
+    this.#used += this.#bytes.write(this.#text, this.#used, 'utf8');
     this.#text = '';
   }
 }

@@ -19,11 +19,10 @@ const EXPECTED =
 
 /** @returns the reference, or why there is none */
 export function parseReference(line: string): ImageReference | string {
-  const text = line.trim();
-  if (text.startsWith('{')) return ofObject(parseLine(text));
-  const tab = text.indexOf('\t');
-  if (tab === -1) return ofText(text, null);
-  return ofText(text.slice(tab + 1).trim(), text.slice(0, tab).trim() || null);
+  if (line.trimStart().startsWith('{')) return ofObject(parseLine(line));
+  const tab = line.indexOf('\t');
+  if (tab === -1) return ofText(line.trim(), null);
+  return ofText(line.slice(tab + 1).trim(), line.slice(0, tab).trim() || null);
 }
 
 function ofObject(line: JsonObject | string): ImageReference | string {

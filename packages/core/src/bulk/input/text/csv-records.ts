@@ -1,6 +1,6 @@
 /**
- * Records of CSV as fields. What has no quotes is split as it is; quotes are csv-parse's, for the whole span where it
- * takes it, else record by record, so that a record that breaks the rules fails alone.
+ * A record of CSV as its fields. What keeps the rules is taken apart here, since csv-parse takes five times as long;
+ * whatever does not is csv-parse's, which knows what is wrong with it.
  */
 import { type CsvError, parse } from 'csv-parse/sync';
 
@@ -10,6 +10,8 @@ export type CsvRecord = string[] | string;
 /** @param text one record, without its newline */
 export function parseRecord(text: string, delimiter: string): CsvRecord {
   if (!text.includes('"')) return text.split(delimiter);
+  const fields = soundFields(text, delimiter);
+  if (fields) return fields;
   try {
     const records = parse(text, { delimiter, relax_column_count: true });
     if (records.length === 1) return records[0] as string[];
@@ -19,18 +21,32 @@ export function parseRecord(text: string, delimiter: string): CsvRecord {
   }
 }
 
-/** The records of a text that holds quotes; null: it has to be taken record by record. */
-export function parseRecords(text: string, delimiter: string, expected: number): string[][] | null {
-  try {
-    const records = parse(text, {
-      delimiter,
-      relax_column_count: true,
-      skip_empty_lines: true,
-    }) as string[][];
-    return records.length === expected ? records : null;
-  } catch {
-    return null;
+/** null: it does not keep the rules of RFC 4180. */
+function soundFields(text: string, delimiter: string): string[] | null {
+  const fields: string[] = [];
+  for (let from = 0; ; ) {
+    const quoted = text.startsWith('"', from);
+    const end = quoted ? closingQuote(text, from) + 1 : endOfField(text, delimiter, from);
+    if (end === 0) return null;
+    const field = quoted ? text.slice(from + 1, end - 1) : text.slice(from, end);
+    if (!quoted && field.includes('"')) return null;
+    fields.push(quoted && field.includes('"') ? field.replaceAll('""', '"') : field);
+    if (end === text.length) return fields;
+    if (!text.startsWith(delimiter, end)) return null;
+    from = end + 1;
   }
+}
+
+/** -1: there is none. */
+function closingQuote(text: string, opening: number): number {
+  for (let at = text.indexOf('"', opening + 1); at !== -1; at = text.indexOf('"', at + 2))
+    if (!text.startsWith('"', at + 1)) return at;
+  return -1;
+}
+
+function endOfField(text: string, delimiter: string, from: number): number {
+  const found = text.indexOf(delimiter, from);
+  return found === -1 ? text.length : found;
 }
 
 function faultOf({ code, column, message }: CsvError): string {

@@ -4,24 +4,26 @@
  */
 import type { BulkColumnType, ItemError } from '@remuda/schemas';
 import { itemError } from '../../../errors.js';
-import type { Column, RowBlock } from '../../columns.js';
+import type { RowBlock } from '../../columns.js';
 import type { RowsWanted } from '../bulk-input.js';
 import { blankRows } from './blank-rows.js';
-import { type CsvRecord, parseRecord, parseRecords } from './csv-records.js';
+import { type CsvRecord, parseRecord } from './csv-records.js';
 import { eachRecord, placeOf, type TextRecord } from './each-record.js';
+import { type FieldTaker, isZeroed, TextTaker, takerOf } from './field-takers.js';
 import { LineTexts } from './json-lines.js';
 import { CsvScanner } from './record-scanner.js';
-import { columnAs, numberOf } from './told-type.js';
-import { columnOf, stringColumn } from './typed-column.js';
+import { numberOf } from './told-type.js';
+import { TURN_ROWS, Turns } from './turns.js';
 
 const RAW_LETTERS = 65_536;
 
-export function readCsv(bytes: Buffer, wanted: Omit<RowsWanted, 'source'>): RowBlock {
-  return new CsvBlock(bytes, wanted).block();
+export async function readCsv(bytes: Buffer, wanted: Omit<RowsWanted, 'source'>): Promise<RowBlock> {
+  return new CsvBlock(bytes, wanted).block(new Turns());
 }
 
 class CsvBlock {
   readonly #wanted: Omit<RowsWanted, 'source'>;
+  readonly #bytes: Buffer;
   readonly #texts: LineTexts;
   readonly #delimiter: string;
   readonly #header: readonly string[];
@@ -33,19 +35,26 @@ class CsvBlock {
     this.#texts = new LineTexts(bytes);
     this.#delimiter = wanted.read.delimiter ?? ',';
     this.#header = wanted.read.header ?? [];
-    const span = wanted.range.kind === 'rows' ? {} : wanted.range;
-    eachRecord(bytes, span, new CsvScanner(this.#delimiter), (record) => this.#records.push(record));
-    this.#quoted = bytes.includes(34) ? this.#parsedAtOnce(bytes) : null;
+    this.#bytes = bytes;
   }
 
-  /** By record, where the span could be parsed as a whole. */
-  readonly #quoted: string[][] | null;
-
-  block(): RowBlock {
+  async block(turns: Turns): Promise<RowBlock> {
+    const { range } = this.#wanted;
+    const scanner = new CsvScanner(this.#delimiter);
+    const take = (record: TextRecord): unknown => this.#records.push(record);
+    await eachRecord(this.#bytes, range.kind === 'rows' ? {} : range, scanner, take, turns);
     const names = this.#wanted.columns ?? this.#header;
-    const places = names.map((name) => this.#header.indexOf(name));
-    const fields = this.#fieldsOf(places);
-    const columns = names.map((name, i) => this.#column(name, fields[i] as Array<string | null>));
+    const takers = names.map((name) => takerOf(name, this.#wanted.read.types?.[name], this.#records.length));
+    await this.#give(takers, (row, what) => this.#fail(row, what), turns);
+    // What turned out to be no numbers is gone through once more: most columns are what they look like.
+    const texts = takers.map((taker) =>
+      taker.isMistaken ? new TextTaker(taker.name, undefined, this.#records.length) : null,
+    );
+    const again = texts.filter((taker) => taker !== null);
+    if (again.length > 0) await this.#give(again, () => undefined, turns);
+    const columns = takers.map((taker, i) =>
+      (texts[i] ?? taker).column((row, what) => this.#fail(row, `column "${taker.name}": ${what}`)),
+    );
     return {
       rows: this.#records.length,
       columns: blankRows(columns, this.#failures),
@@ -54,32 +63,27 @@ class CsvBlock {
     };
   }
 
-  #parsedAtOnce(bytes: Buffer): string[][] | null {
-    const sound = this.#records.every(({ fault }) => fault === null);
-    if (!sound || this.#texts.invalidAt(0, bytes.length) >= 0) return null;
-    return parseRecords(this.#texts.text(0, bytes.length), this.#delimiter, this.#records.length);
-  }
-
-  /** Texts by wanted column and row; null: nothing stands there. */
-  #fieldsOf(places: readonly number[]): Array<Array<string | null>> {
-    const fields = places.map(() => new Array<string | null>(this.#records.length).fill(null));
+  async #give(
+    takers: readonly FieldTaker[],
+    fail: (row: number, what: string) => void,
+    turns: Turns,
+  ): Promise<void> {
     const expected = this.#header.length;
+    const places = takers.map(({ name }) => this.#header.indexOf(name));
     for (let row = 0; row < this.#records.length; row += 1) {
+      if (row % TURN_ROWS === 0 && turns.isOver) await turns.next();
       const record = this.#fields(row);
-      if (typeof record === 'string') this.#fail(row, record);
-      else if (record.length !== expected) this.#fail(row, this.#miscounted(record.length));
+      if (typeof record === 'string') fail(row, record);
+      else if (record.length !== expected) fail(row, this.#miscounted(record.length));
       else
-        for (let i = 0; i < places.length; i += 1) {
+        for (let i = 0; i < takers.length; i += 1) {
           const text = record[places[i] as number];
-          if (text !== undefined && text !== '') (fields[i] as Array<string | null>)[row] = text;
+          if (text !== undefined && text !== '') (takers[i] as FieldTaker).take(row, text);
         }
     }
-    return fields;
   }
 
   #fields(row: number): CsvRecord {
-    const quoted = this.#quoted?.[row];
-    if (quoted) return quoted;
     const { from, to, fault } = this.#records[row] as TextRecord;
     if (fault !== null) return fault;
     const invalid = this.#texts.invalidAt(from, to);
@@ -95,13 +99,6 @@ class CsvBlock {
         ? `column "${first}" and those behind it are missing`
         : 'there is more than the header names';
     return `has ${found} ${found === 1 ? 'field' : 'fields'} where the header has ${expected}: ${what}; put a field that holds ${this.#delimiter === ',' ? 'a comma' : 'the delimiter'} in quotes`;
-  }
-
-  #column(name: string, texts: Array<string | null>): Column {
-    const type = this.#wanted.read.types?.[name];
-    if (type !== undefined)
-      return columnAs(name, type, texts, (row, what) => this.#fail(row, `column "${name}": ${what}`));
-    return untypedColumn(name, texts);
   }
 
   #fail(row: number, what: string): void {
@@ -131,27 +128,6 @@ class CsvBlock {
     const { from, to, fault } = this.#records[row] as TextRecord;
     return fault === null ? this.#texts.text(from, Math.min(to, from + RAW_LETTERS)) : null;
   }
-}
-
-/** Numbers where all are; a number that begins with 0 is an id, whose zeros count. */
-function untypedColumn(name: string, texts: Array<string | null>): Column {
-  const numbers = new Array<number | null>(texts.length).fill(null);
-  for (let row = 0; row < texts.length; row += 1) {
-    const text = texts[row];
-    if (text === null || text === undefined) continue;
-    const number = isZeroed(text) ? undefined : numberOf(text);
-    if (number === undefined) return stringColumn(name, texts) as Column;
-    numbers[row] = number;
-  }
-  return columnOf(name, numbers, (row) => {
-    const text = (texts[row] as string).trim();
-    return /^-?\d+$/.test(text) ? BigInt(text) : undefined;
-  });
-}
-
-function isZeroed(text: string): boolean {
-  const first = text.charCodeAt(0);
-  return first === 48 ? /^0\d/.test(text) : first === 45 && /^-0\d/.test(text);
 }
 
 function rawValue(text: string, type: BulkColumnType | undefined): unknown {

@@ -1,11 +1,11 @@
 /** Cutting: whatever the limits, every row is read exactly once, and a job that goes on cuts as it would have. */
-import { execFileSync } from 'node:child_process';
 import { readFile as readBytes, stat, truncate, utimes, writeFile } from 'node:fs/promises';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { CutLimits, OpenOptions, Piece } from '../bulk-input.js';
 import { InputFolder, LARGE, piecesOf, readFile, rowsOf } from '../input.fixture.js';
 import { openInput } from '../open-input.js';
+import { zstdFrame } from '../zstd.fixture.js';
 
 let folder: InputFolder;
 beforeAll(async () => {
@@ -81,7 +81,7 @@ for (const format of ['jsonl', 'csv'] as const)
   for (const compression of ['none', 'gzip', 'zstd'] as const)
     describe(`${format}, ${compression}`, () => {
       it('gives all rows once, in order, in multiples, and the same pieces from any position on', async () => {
-        for (let seed = 1; seed <= (compression === 'none' ? 40 : 12); seed += 1) {
+        for (let seed = 1; seed <= (compression === 'none' ? 20 : 4); seed += 1) {
           const { text, values } = SAMPLES[format](seed);
           const options = await written(`${format}-${seed}`, format, text, compression);
           const random = randomness(seed + 1_000);
@@ -154,11 +154,11 @@ describe('what is larger than the windows it is read in', () => {
 
 describe('a file that is not what it was', () => {
   it('is not read on by the coordinator', async () => {
-    const path = await folder.write('changing.jsonl', '{"a":1}\n'.repeat(300_000));
+    const path = await folder.write('changing.jsonl', '{"a":1}\n'.repeat(150_000));
     const input = await openInput({ path, read: { format: 'jsonl' }, compression: 'none' });
     const piece = await input.cut({ row: 0 }, { rows: 10, multipleOf: 1, bytes: 100 });
     expect(piece?.rows).toBe(10);
-    await writeFile(path, '{"a":2}\n'.repeat(300_000));
+    await writeFile(path, '{"a":2}\n'.repeat(150_000));
     await utimes(path, 1, 1);
     await expect(piecesOf(input)).rejects.toMatchObject({ code: 'invalid_file', message: /was written to/ });
     await input.close();
@@ -192,18 +192,16 @@ describe('a file that is not what it was', () => {
 });
 
 describe('compressed files that are damaged', () => {
-  const text = Array.from({ length: 20_000 }, (_, i) => `{"i":${i},"r":"${(i * 7_919) % 10_007}"}\n`).join(
-    '',
-  );
+  const text = Array.from({ length: 8_000 }, (_, i) => `{"i":${i},"r":"${(i * 7_919) % 10_007}"}\n`).join('');
 
   for (const compression of ['gzip', 'zstd'] as const) {
     it(`${compression}: a file that is cut off gives its readable rows, then says how many and where it ends`, async () => {
       const options = await written(`cut-${compression}`, 'jsonl', text, compression);
       const whole = (await stat(options.path)).size;
       await truncate(options.path, whole - 100);
-      const found = await untilFault(options, 1_000);
+      const found = await untilFault(options, 500);
       expect(found.rows).toBeGreaterThan(0);
-      expect(found.rows).toBeLessThan(20_000);
+      expect(found.rows).toBeLessThan(8_000);
       expect(found.error).toMatchObject({
         code: 'invalid_file',
         details: { byte: whole - 100, rows: found.rows },
@@ -226,22 +224,21 @@ describe('compressed files that are damaged', () => {
       const bytes = await readBytes(options.path);
       bytes.fill(0xff, bytes.length >> 1, (bytes.length >> 1) + 50);
       await writeFile(options.path, bytes);
-      const found = await untilFault(options, 1_000);
-      expect(found.rows).toBeGreaterThan(0);
-      expect(found.error).toMatchObject({ code: 'invalid_file' });
+      const found = await untilFault(options, 500);
+      expect(found.error).toMatchObject({ code: 'invalid_file', details: { rows: found.rows } });
       expect(found.error.message).toMatch(new RegExp(`its ${compression} data is damaged`));
     });
 
     it(`${compression}: several members behind one another are one file`, async () => {
-      const halves = [text.slice(0, 100_003), text.slice(100_003)];
+      const halves = [text.slice(0, 50_003), text.slice(50_003)];
       const paths = await Promise.all(
         halves.map((half, i) => written(`part-${i}`, 'jsonl', half, compression)),
       );
       const parts = await Promise.all(paths.map(({ path }) => readBytes(path)));
       const path = await folder.write(`members-${compression}`, Buffer.concat(parts));
       const { rows } = await readFile(path, { format: 'jsonl' }, { compression });
-      expect(rows.length).toBe(20_000);
-      expect(rows[19_999]?.i).toBe(19_999);
+      expect(rows.length).toBe(8_000);
+      expect(rows[7_999]?.i).toBe(7_999);
     });
 
     it(`${compression}: a file that is not packed says what it begins with`, async () => {
@@ -266,7 +263,7 @@ describe('compressed files that are damaged', () => {
   });
 
   it('memory holds a part of a file that unpacks to much more', async () => {
-    const path = await folder.write('bomb.gz', gzipSync(Buffer.from('{"a":1}\n'.repeat(2_000_000))));
+    const path = await folder.write('bomb.gz', gzipSync(Buffer.from('{"a":1}\n'.repeat(500_000))));
     const input = await openInput({ path, read: { format: 'jsonl' }, compression: 'gzip' });
     let rows = 0;
     let largest = 0;
@@ -277,8 +274,8 @@ describe('compressed files that are damaged', () => {
       largest = Math.max(largest, piece.payload?.byteLength ?? 0);
       at = piece.next;
     }
-    expect([rows, largest]).toEqual([2_000_000, 8_000]);
-    expect(input.bytesAt({ row: rows, byte: 16_000_000 })).toBe(input.totalBytes);
+    expect([rows, largest]).toEqual([500_000, 8_000]);
+    expect(input.bytesAt({ row: rows, byte: 4_000_000 })).toBe(input.totalBytes);
     await input.close();
   });
 });
@@ -308,14 +305,10 @@ async function written(
 ): Promise<OpenOptions> {
   const path = await folder.write(`${name}-${compression}`, text);
   if (compression === 'gzip') await writeFile(path, gzipSync(text));
-  if (compression === 'zstd') await writeFile(path, zstd(text));
+  if (compression === 'zstd') await writeFile(path, await zstdFrame(Buffer.from(text)));
   return { path, read: { format }, compression };
 }
 
 async function gzipped(path: string): Promise<string> {
   return folder.write('packed.gz', gzipSync(await readBytes(path)));
-}
-
-function zstd(text: string): Buffer {
-  return execFileSync('zstd', ['-q', '-c'], { input: text, maxBuffer: 1e9 });
 }

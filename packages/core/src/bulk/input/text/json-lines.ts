@@ -24,31 +24,36 @@ export class LineTexts {
   /** Where in the line the first byte is that is no UTF-8; -1: there is none. */
   invalidAt(from: number, to: number): number {
     if (this.#valid || isUtf8(this.#bytes.subarray(from, to))) return -1;
-    // Halved: what begins with a whole character is valid or not whatever follows.
+    // Halved: what begins with whole characters is valid or not whatever follows.
     let low = 0;
     let high = to - from;
     while (high - low > 1) {
       const middle = (low + high) >> 1;
-      if (isBeginning(this.#bytes.subarray(from, from + middle))) low = middle;
+      if (openBytes(this.#bytes.subarray(from, from + middle)) >= 0) low = middle;
       else high = middle;
     }
-    return low;
+    return low - openBytes(this.#bytes.subarray(from, from + low));
   }
 }
 
-/** UTF-8, but for a character that is cut off at the end. */
-function isBeginning(bytes: Buffer): boolean {
-  for (let cut = 0; cut <= Math.min(3, bytes.length); cut += 1) {
-    if (!isUtf8(bytes.subarray(0, bytes.length - cut))) continue;
-    return cut === 0 || isOpenCharacter(bytes.subarray(bytes.length - cut));
+/** Bytes at the end that a character may begin with, where all before them is UTF-8; else -1. */
+function openBytes(bytes: Buffer): number {
+  for (let open = 0; open <= Math.min(3, bytes.length); open += 1) {
+    if (!isUtf8(bytes.subarray(0, bytes.length - open))) continue;
+    return open === 0 || isOpenCharacter(bytes.subarray(bytes.length - open)) ? open : -1;
   }
-  return false;
+  return -1;
 }
 
 function isOpenCharacter(bytes: Buffer): boolean {
-  const lead = bytes[0] as number;
-  const length = lead >= 0xf0 && lead < 0xf5 ? 4 : lead >= 0xe0 ? 3 : lead >= 0xc2 && lead < 0xe0 ? 2 : 0;
-  return bytes.length < length && bytes.subarray(1).every((byte) => byte >= 0x80 && byte < 0xc0);
+  return bytes.length < lengthOf(bytes[0] as number) && bytes.subarray(1).every((byte) => byte >> 6 === 2);
+}
+
+/** Of a character, by its first byte; 0: none begins with it. */
+function lengthOf(lead: number): number {
+  if (lead >= 0xc2 && lead <= 0xdf) return 2;
+  if (lead >= 0xe0 && lead <= 0xef) return 3;
+  return lead >= 0xf0 && lead <= 0xf4 ? 4 : 0;
 }
 
 /** The object of a line, or why it has none. */

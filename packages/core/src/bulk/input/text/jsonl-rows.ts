@@ -5,55 +5,96 @@ import type { Column, RowBlock } from '../../columns.js';
 import type { RowsWanted } from '../bulk-input.js';
 import { blankRows } from './blank-rows.js';
 import { eachRecord, placeOf, type TextRecord } from './each-record.js';
+import { GrowingColumn } from './growing-column.js';
 import { type JsonObject, LineTexts, parseExactly, parseLine } from './json-lines.js';
 import { innerOf, isRejected, type LineKind, requestOf } from './line-kinds.js';
 import { LineScanner } from './record-scanner.js';
 import { columnAs } from './told-type.js';
+import { Turns } from './turns.js';
 import { columnOf, jsonColumn, stringColumn } from './typed-column.js';
 
 /** Of a line that could not be read, in the file of errors. */
 const RAW_LETTERS = 65_536;
 
-export function readJsonLines(bytes: Buffer, wanted: Omit<RowsWanted, 'source'>): RowBlock {
-  return new JsonBlock(bytes, wanted).block();
+export async function readJsonLines(bytes: Buffer, wanted: Omit<RowsWanted, 'source'>): Promise<RowBlock> {
+  const block = new JsonBlock(bytes, wanted);
+  await block.read(new Turns());
+  return block.block();
 }
 
 class JsonBlock {
   readonly #wanted: Omit<RowsWanted, 'source'>;
+  readonly #bytes: Buffer;
   readonly #texts: LineTexts;
   readonly #records: TextRecord[] = [];
-  /** null: the row has failed. */
+  /** Of requests, which are columns of JSON in any case; of plain columns none is kept. */
   readonly #rows: Array<JsonObject | null> = [];
+  readonly #columns: GrowingColumn[] = [];
+  readonly #byName = new Map<string, GrowingColumn>();
   readonly #numbers: number[] = [];
   readonly #failures = new Map<number, ItemError>();
 
   constructor(bytes: Buffer, wanted: Omit<RowsWanted, 'source'>) {
     this.#wanted = wanted;
+    this.#bytes = bytes;
     this.#texts = new LineTexts(bytes);
-    const span = wanted.range.kind === 'rows' ? {} : wanted.range;
-    eachRecord(bytes, span, new LineScanner(), (record) => this.#take(record));
+    for (const name of wanted.columns ?? []) this.#newColumn(name);
+  }
+
+  async read(turns: Turns): Promise<void> {
+    const { range } = this.#wanted;
+    const span = range.kind === 'rows' ? {} : range;
+    await eachRecord(this.#bytes, span, new LineScanner(), (record) => this.#take(record), turns);
   }
 
   block(): RowBlock {
     const { lines = 'columns', rejected } = this.#wanted.read;
     const columns = lines === 'columns' ? this.#plainColumns() : this.#requestColumns(lines);
     return {
-      rows: this.#rows.length,
+      rows: this.#records.length,
       columns: blankRows(columns, this.#failures),
       failures: this.#failures,
       ...(rejected && { rowNumbers: this.#numbers }),
-      rawOf: (row) => this.#rows[row] ?? this.#rawText(row),
+      rawOf: (row) => this.#rawOf(row),
     };
   }
 
   #take(record: TextRecord): void {
     const row = this.#records.push(record) - 1;
-    this.#numbers.push(this.#wanted.firstRow + row);
-    const line = this.#lineOf(record);
-    const found =
-      typeof line === 'string' || !this.#wanted.read.rejected ? line : this.#rejectedInput(line, row);
+    if (this.#wanted.read.rejected) this.#numbers.push(this.#wanted.firstRow + row);
+    const found = this.#objectOf(record, row);
     if (typeof found === 'string') this.#fail(row, found);
-    this.#rows.push(typeof found === 'string' ? null : found);
+    const object = typeof found === 'string' ? null : found;
+    if ((this.#wanted.read.lines ?? 'columns') !== 'columns') this.#rows.push(object);
+    else if (object) this.#spread(row, object);
+  }
+
+  /** What the columns are made from, or why there is nothing. */
+  #objectOf(record: TextRecord, row: number): JsonObject | string {
+    const line = this.#lineOf(record);
+    return typeof line === 'string' || !this.#wanted.read.rejected ? line : this.#rejectedInput(line, row);
+  }
+
+  #spread(row: number, object: JsonObject): void {
+    if (this.#wanted.columns !== null) {
+      for (const column of this.#columns) column.add(row, ownValue(object, column.name));
+      return;
+    }
+    let next = 0;
+    for (const name in object) {
+      const expected = this.#columns[next];
+      const column = expected?.name === name ? expected : (this.#byName.get(name) ?? this.#newColumn(name));
+      column.add(row, object[name]);
+      next += 1;
+    }
+  }
+
+  /** There are at most as many rows as were counted; more are an error of the whole piece. */
+  #newColumn(name: string): GrowingColumn {
+    const column = new GrowingColumn(name, this.#wanted.rows);
+    this.#columns.push(column);
+    this.#byName.set(name, column);
+    return column;
   }
 
   #lineOf({ from, to, fault }: TextRecord): JsonObject | string {
@@ -87,30 +128,27 @@ class JsonBlock {
     );
   }
 
-  #rawText(row: number): string | null {
+  /** Read once more: few rows are asked for. */
+  #rawOf(row: number): unknown {
     const record = this.#records[row];
     if (!record || record.fault !== null) return null;
+    const object = this.#objectOf(record, row);
+    if (typeof object !== 'string') return object;
     return this.#texts.text(record.from, Math.min(record.to, record.from + RAW_LETTERS));
   }
 
   #plainColumns(): Column[] {
-    return (this.#wanted.columns ?? this.#names()).map((name) => this.#plainColumn(name));
+    return this.#columns.map((column) => this.#plainColumn(column));
   }
 
-  #names(): string[] {
-    const names = new Set<string>();
-    for (const row of this.#rows) for (const name in row) names.add(name);
-    return [...names];
-  }
-
-  #plainColumn(name: string): Column {
-    const rows = this.#rows;
-    const values = new Array<unknown>(rows.length).fill(null);
-    for (let row = 0; row < rows.length; row += 1) values[row] = ownValue(rows[row], name);
+  #plainColumn(column: GrowingColumn): Column {
+    const { name } = column;
     const type = this.#wanted.read.types?.[name];
     const exact = (row: number): unknown => this.#exactRow(row)?.[name];
+    if (type === undefined) return column.column(exact);
+    const values = column.values();
     // What is a list is told by its numbers: a type is that of a value.
-    if (type === undefined || values.some(Array.isArray)) return columnOf(name, values, exact);
+    if (values.some(Array.isArray)) return columnOf(name, values, exact);
     const whole =
       type === 'int64' || type === 'uint64' || type === 'string' ? exactly(values, exact) : values;
     return columnAs(name, type, whole, (row, what) => this.#fail(row, `column "${name}": ${what}`));
@@ -118,7 +156,7 @@ class JsonBlock {
 
   #exactRow(row: number): JsonObject | undefined {
     const record = this.#records[row];
-    if (!record || !this.#rows[row]) return undefined;
+    if (!record || this.#failures.has(row)) return undefined;
     const text = this.#texts.text(record.from, record.to);
     if (!this.#wanted.read.rejected) return parseExactly(text);
     const { input } = parseExactly(text);
@@ -128,6 +166,7 @@ class JsonBlock {
   #requestColumns(kind: Exclude<LineKind, 'columns'>): Column[] {
     const count = this.#rows.length;
     const ids = new Array<string | null>(count).fill(null);
+    const urls = new Array<string | null>(count).fill(null);
     const contents = new Array<JsonObject | null>(count).fill(null);
     const parameters = new Array<JsonObject | null>(count).fill(null);
     for (const [row, line] of this.#rows.entries()) {
@@ -138,18 +177,18 @@ class JsonBlock {
         continue;
       }
       ids[row] = parts.customId;
+      urls[row] = parts.url;
       contents[row] = parts.content;
       parameters[row] = parts.parameters;
     }
     const id = stringColumn('custom_id', ids) as Column;
-    if (kind === 'openai') return [id, jsonColumn('body', contents)];
+    if (kind === 'openai') return [id, stringColumn('url', urls) as Column, jsonColumn('body', contents)];
     return [id, jsonColumn('inputs', contents), jsonColumn('parameters', parameters)];
   }
 }
 
 /** A column may be called "constructor". */
-function ownValue(row: JsonObject | null | undefined, name: string): unknown {
-  if (!row) return null;
+function ownValue(row: JsonObject, name: string): unknown {
   const value = row[name];
   if (value === undefined || typeof value === 'function') return null;
   return name === '__proto__' && !Object.hasOwn(row, name) ? null : value;

@@ -1,4 +1,5 @@
 /** A CSV file, opened for the coordinator: its header is read here, its records in text-reader.ts. */
+import { isAscii } from 'node:buffer';
 import { RemudaError } from '../../../errors.js';
 import type { OpenedInput, OpenOptions } from '../bulk-input.js';
 import { parseRecord } from './csv-records.js';
@@ -32,7 +33,7 @@ export async function openCsv({ path, compression, read }: OpenOptions): Promise
 }
 
 function checkDelimiter(delimiter: string): void {
-  if (/^[\x01-\x7f]$/.test(delimiter) && !/["\r\n]/.test(delimiter)) return;
+  if (delimiter.length === 1 && isAscii(Buffer.from(delimiter)) && !'"\r\n\0'.includes(delimiter)) return;
   throw new RemudaError(
     'invalid_request',
     `delimiter ${JSON.stringify(delimiter)}: expected one ASCII character that is no quote and no newline, such as "," ";" or a tab`,

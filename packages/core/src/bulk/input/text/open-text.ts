@@ -53,11 +53,16 @@ export async function openText(path: string, compression: BulkCompression): Prom
 async function checkPacked(file: TextFile, compression: 'gzip' | 'zstd'): Promise<void> {
   const magic = MAGIC[compression];
   const found = await file.read(0, magic.length);
-  if (found.equals(magic)) return;
+  if (found.equals(magic) || (compression === 'zstd' && isSkippable(found))) return;
   throw new RemudaError(
     'invalid_file',
     `${file.path} is not packed with ${compression}: it begins with ${shownBytes(found)}, expected ${shownBytes(magic)}; set the compression to what it is, or to none`,
   );
+}
+
+/** A frame of zstd that others begin a file with, to say how it was made. */
+function isSkippable(found: Buffer): boolean {
+  return ((found[0] ?? 0) & 0xf0) === 0x50 && found.subarray(1).equals(Buffer.from([0x2a, 0x4d, 0x18]));
 }
 
 async function checkText(path: string, source: TextSource): Promise<number> {

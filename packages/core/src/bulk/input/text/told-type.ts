@@ -21,7 +21,7 @@ const RANGES_64 = {
   uint64: [0n, 2n ** 64n - 1n],
 } as const;
 
-const ARRAYS: Readonly<Record<NumericType, new (rows: number) => NumericValues>> = {
+export const ARRAYS: Readonly<Record<NumericType, new (rows: number) => NumericValues>> = {
   bool: Uint8Array,
   int8: Int8Array,
   int16: Int16Array,
@@ -78,7 +78,7 @@ function fitting<Value>(
   });
 }
 
-function misfitOf(value: unknown, type: BulkColumnType): string {
+export function misfitOf(value: unknown, type: BulkColumnType): string {
   const range =
     type in RANGES
       ? RANGES[type as IntegerType]
@@ -103,7 +103,7 @@ export function shown(value: unknown): string {
   return text.length > 60 ? `${text.slice(0, 60)}…` : text;
 }
 
-const CONVERTERS: Readonly<Record<NumericType, (value: unknown) => number | bigint | undefined>> = {
+export const CONVERTERS: Readonly<Record<NumericType, (value: unknown) => number | bigint | undefined>> = {
   bool: boolOf,
   float32: floatOf,
   float64: floatOf,
@@ -138,7 +138,7 @@ export function numberOf(text: string): number | undefined {
   const value = Number(text);
   // Number() also takes 0x10, 0b1 and nothing but spaces.
   if (value === 0 && text.trim() === '') return undefined;
-  if (value === value) return text.charCodeAt(0) === 48 && /^0[xob]/i.test(text) ? undefined : value;
+  if (!Number.isNaN(value)) return text.charCodeAt(0) === 48 && /^0[xob]/i.test(text) ? undefined : value;
   return NAMED_NUMBERS[text.trim().toLowerCase()];
 }
 

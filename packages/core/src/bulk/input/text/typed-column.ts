@@ -167,3 +167,10 @@ export class Nulls {
     return this.#marks ? { nulls: this.#marks } : {};
   }
 }
+
+/** @param given 1 where the row has a value */
+export function nullsOf(given: Uint8Array): { nulls?: Uint8Array } {
+  const nulls = new Nulls(given.length);
+  for (let row = given.indexOf(0); row !== -1; row = given.indexOf(0, row + 1)) nulls.add(row);
+  return nulls.found;
+}

@@ -3,7 +3,8 @@
  * that all that was readable is read. Several members or frames behind one another are one text.
  */
 import { createGunzip, type Gunzip } from 'node:zlib';
-import { Decompress } from 'fzstd';
+import { ZSTD_MAGIC } from './zstd-frames.js';
+import { ZstdUnpacker } from './zstd-unpacker.js';
 
 export interface Unpacker {
   /** Takes packed bytes. What they give goes to the sink. @throws Error where they are not what was expected */
@@ -19,7 +20,7 @@ export type Compression = 'gzip' | 'zstd';
 
 export const MAGIC: Readonly<Record<Compression, Buffer>> = {
   gzip: Buffer.from([0x1f, 0x8b]),
-  zstd: Buffer.from([0x28, 0xb5, 0x2f, 0xfd]),
+  zstd: ZSTD_MAGIC,
 };
 
 export function createUnpacker(compression: Compression, sink: UnpackedSink): Unpacker {
@@ -30,52 +31,36 @@ const OUTPUT_BYTES = 64 * 1024;
 
 class GzipUnpacker implements Unpacker {
   readonly #stream: Gunzip;
-  /** Rejects when the data is broken: what is being written then is never answered. */
-  readonly #broken: Promise<never>;
+  #fault: Error | null = null;
+  /** Of the step under way: broken data answers no write. */
+  #reject: (error: Error) => void = () => undefined;
 
   constructor(sink: UnpackedSink) {
     this.#stream = createGunzip({ chunkSize: OUTPUT_BYTES });
     this.#stream.on('data', sink);
-    this.#broken = new Promise((_, reject) => this.#stream.on('error', reject));
-    this.#broken.catch(() => undefined);
-  }
-
-  async push(packed: Uint8Array): Promise<void> {
-    const taken = new Promise<void>((resolve) => {
-      this.#stream.write(packed, (error) => (error ? undefined : resolve()));
+    this.#stream.on('error', (error) => {
+      this.#fault = error;
+      this.#reject(error);
     });
-    await Promise.race([taken, this.#broken]);
   }
 
-  async finish(): Promise<void> {
-    const ended = new Promise<void>((resolve) => this.#stream.once('end', resolve));
-    this.#stream.end();
-    await Promise.race([ended, this.#broken]);
+  push(packed: Uint8Array): Promise<void> {
+    return this.#step((done) => this.#stream.write(packed, (error) => (error ? undefined : done())));
+  }
+
+  finish(): Promise<void> {
+    return this.#step((done) => this.#stream.once('end', done).end());
   }
 
   close(): void {
     this.#stream.destroy();
   }
-}
 
-/** What is behind an empty push is an end; of a check sum at the end of a frame nothing is made. */
-class ZstdUnpacker implements Unpacker {
-  readonly #stream: Decompress;
-
-  constructor(sink: UnpackedSink) {
-    this.#stream = new Decompress((bytes) => {
-      // Its memory is used again by the next block.
-      if (bytes.length > 0) sink(Buffer.from(bytes));
+  #step(work: (done: () => void) => void): Promise<void> {
+    return new Promise<void>((resolve, reject) => {
+      if (this.#fault) reject(this.#fault);
+      this.#reject = reject;
+      work(resolve);
     });
   }
-
-  async push(packed: Uint8Array): Promise<void> {
-    this.#stream.push(packed);
-  }
-
-  async finish(): Promise<void> {
-    this.#stream.push(new Uint8Array(0), true);
-  }
-
-  close(): void {}
 }

@@ -5,7 +5,7 @@
 import { fromHalfBits } from '@remuda/schemas';
 import type { Column, NumericType, NumericValues } from '../../../columns.js';
 import { NUMERIC_ARRAY } from '../growing-column.js';
-import { takeRows } from '../join-columns.js';
+import { takeRows } from '../take-rows.js';
 import {
   childrenOf,
   type DataType,
@@ -29,6 +29,17 @@ export interface ColumnSource {
 
 /** Of a type that has no sensible form as a column. */
 export class UnsupportedArrowType extends Error {}
+
+const UNREADABLE: ReadonlySet<Type> = new Set([Type.Union, Type.Interval, Type.Duration, Type.NONE]);
+
+/** Whether it has a sensible form, with all that is in it. */
+export function canRead(type: DataType): boolean {
+  return (
+    !UNREADABLE.has(type.typeId) &&
+    !(type.typeId > Type.Utf8View) &&
+    childrenOf(type).every((child) => canRead(child.type))
+  );
+}
 
 /** Rows [from, to) of the column at a place of its batch. */
 export async function readColumn(
@@ -103,7 +114,10 @@ async function valuesOf(
     case Type.FixedSizeBinary: {
       const width = (type as unknown as { byteWidth: number }).byteWidth;
       const bytes = await buffers.bytes(data, from * width, to * width);
-      const values = Array.from({ length: to - from }, (_, i) => bytes.subarray(i * width, (i + 1) * width));
+      const values = Array.from(
+        { length: to - from },
+        (_, i) => new Uint8Array(bytes.subarray(i * width, (i + 1) * width)),
+      );
       return { name, type: 'bytes', values };
     }
     case Type.List:
@@ -199,7 +213,10 @@ async function texts(
 }
 
 function elements(name: string, isText: boolean, count: number, piece: (i: number) => Uint8Array): Column {
-  if (!isText) return { name, type: 'bytes', values: Array.from({ length: count }, (_, i) => piece(i)) };
+  if (!isText) {
+    const values = Array.from({ length: count }, (_, i) => new Uint8Array(piece(i)));
+    return { name, type: 'bytes', values };
+  }
   const values = Array.from({ length: count }, (_, i) => {
     const bytes = piece(i);
     return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8');

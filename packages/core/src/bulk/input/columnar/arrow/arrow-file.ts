@@ -4,14 +4,14 @@
  */
 import { type FileHandle, open } from 'node:fs/promises';
 import type { Column, ColumnInfo } from '../../../columns.js';
-import { joinColumns } from '../join-columns.js';
+import { joinColumns } from '../../../join-columns.js';
 import { placesOf, type RowFile, unsupportedType } from '../row-file.js';
-import { readColumn, UnsupportedArrowType } from './arrow-columns.js';
+import { canRead, readColumn, UnsupportedArrowType } from './arrow-columns.js';
 import {
   type ArrowIndex,
+  asDamage,
   type BatchPlace,
   type DictionaryPlace,
-  damaged,
   indexArrow,
   messageAt,
 } from './arrow-index.js';
@@ -77,18 +77,19 @@ export class ArrowFile implements RowFile {
   }
 
   async read(from: number, to: number, names: readonly string[] | null): Promise<Column[]> {
-    const wanted = placesOf(this.#path, this.columns, names);
+    const wanted = placesOf(this.#path, this.columns, names).filter(
+      (place) => names !== null || canRead((this.#index.schema.fields[place] as Field).type),
+    );
     const { batches, rows } = this.#index;
     if (to > rows) throw new Error(`rows ${from} to ${to} of a file of ${rows}`);
-    const pieces: Column[][] = wanted.map(() => []);
+    const blocks: Column[][] = [];
     for (let at = this.#batchOf(from); at < batches.length; at++) {
       const place = batches[at] as BatchPlace;
       if (place.firstRow >= to) break;
       const range = [Math.max(from - place.firstRow, 0), Math.min(to - place.firstRow, place.rows)] as const;
-      const columns = await this.#readBatch(place, wanted, range);
-      for (const [i, column] of columns.entries()) pieces[i]?.push(column);
+      blocks.push(await this.#readBatch(place, wanted, range));
     }
-    return pieces.map(joinColumns);
+    return joinColumns(blocks);
   }
 
   async close(): Promise<void> {
@@ -125,10 +126,8 @@ export class ArrowFile implements RowFile {
           );
         } catch (error) {
           if (error instanceof UnsupportedArrowType) throw unsupportedType(this.#path, name, type ?? '');
-          // What the format does not allow shows where arrays are made of it.
-          if (!(error instanceof RangeError)) throw error;
-          const what = `column "${name}" of the record batch at byte ${place.offset} cannot be read: ${error.message}`;
-          throw damaged(this.#path, place.offset, what);
+          const what = `column "${name}" of the record batch at byte ${place.offset} cannot be read`;
+          throw asDamage(this.#path, place.offset, what, error);
         }
       }),
     );
@@ -153,7 +152,8 @@ export class ArrowFile implements RowFile {
     if (!last) throw new UnsupportedArrowType(`dictionary ${id}, whose values are missing`);
     const known = this.#dictionaries.get(last.offset);
     if (known) return known;
-    const column = joinColumns(await Promise.all(parts.map((part) => this.#readDictionary(part))));
+    const blocks = await Promise.all(parts.map(async (part) => [await this.#readDictionary(part)]));
+    const [column] = joinColumns(blocks) as [Column];
     this.#dictionaries.set(last.offset, column);
     return column;
   }

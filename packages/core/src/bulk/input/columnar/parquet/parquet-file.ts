@@ -93,22 +93,40 @@ export class ParquetFile implements RowFile {
   async read(from: number, to: number, names: readonly string[] | null): Promise<Column[]> {
     const wanted = this.#wanted(names);
     try {
-      const open = await this.#at(from, wanted, to - from);
-      const growing = wanted.map(({ name, form }) => growingColumn(name, form, to - from));
-      while (open.row < to && (await fill(open))) {
-        const chunk = open.chunk as DataChunk;
-        const end = Math.min(chunk.rowCount, open.at + to - open.row);
-        for (const [place, { form }] of wanted.entries()) {
-          appendVector(growing[place] as never, form, chunk.getColumnVector(place), open.at, end);
-        }
-        pass(open, end - open.at);
-      }
-      if (open.row < to) throw new Error(`the file has ${open.row} rows only`);
-      return growing.map((column) => column.finish());
-    } catch (cause) {
-      this.#open = null;
-      throw this.#unreadableRows(from, to, cause);
+      return await this.#columnsOf(from, to, wanted, await this.#at(from, wanted, to - from));
+    } catch {
+      // DuckDB reads ahead: what it came upon may lie behind these rows.
+      return await this.#alone(from, to, wanted);
     }
+  }
+
+  /** Rows [from, to) and nothing behind them. */
+  async #alone(from: number, to: number, wanted: readonly Wanted[]): Promise<Column[]> {
+    try {
+      const open = await this.#begin(from, selectOf(wanted), to);
+      return await this.#columnsOf(from, to, wanted, open);
+    } catch (cause) {
+      throw this.#unreadableRows(from, to, cause);
+    } finally {
+      this.#open = null;
+    }
+  }
+
+  async #columnsOf(from: number, to: number, wanted: readonly Wanted[], open: OpenResult): Promise<Column[]> {
+    while (open.row < from && (await fill(open))) {
+      pass(open, Math.min((open.chunk as DataChunk).rowCount - open.at, from - open.row));
+    }
+    const growing = wanted.map(({ name, form }) => growingColumn(name, form, to - from));
+    while (open.row < to && (await fill(open))) {
+      const chunk = open.chunk as DataChunk;
+      const end = Math.min(chunk.rowCount, open.at + to - open.row);
+      for (const [place, { form }] of wanted.entries()) {
+        appendVector(growing[place] as never, form, chunk.getColumnVector(place), open.at, end);
+      }
+      pass(open, end - open.at);
+    }
+    if (open.row < to) throw new Error(`the file has ${open.row} rows only`);
+    return growing.map((column) => column.finish());
   }
 
   async close(): Promise<void> {
@@ -118,42 +136,47 @@ export class ParquetFile implements RowFile {
     this.#connection.disconnectSync();
   }
 
-  /** The result at a row: the one that is open, where few rows lie between, or a new one. */
+  /** A result that is not behind a row: the one that is open, where few rows lie between, or a new one. */
   async #at(row: number, wanted: readonly Wanted[], rows: number): Promise<OpenResult> {
-    const columns = wanted.map(({ sql }) => sql).join(', ');
+    const columns = selectOf(wanted);
     const open = this.#open;
     // Other workers may have taken the chunks between: to pass over as much as one reads costs less than to begin anew.
-    if (!open || open.columns !== columns || open.row > row || row - open.row > 2 * rows) {
-      this.#open = await this.#begin(row, columns);
-    }
-    const found = this.#open as OpenResult;
-    while (found.row < row && (await fill(found))) {
-      pass(found, Math.min((found.chunk as DataChunk).rowCount - found.at, row - found.row));
-    }
-    return found;
+    const near = open && open.columns === columns && open.row <= row && row - open.row <= 2 * rows;
+    if (near) return open;
+    this.#open = null;
+    this.#open = await this.#begin(row, columns, null);
+    return this.#open;
   }
 
-  async #begin(row: number, columns: string): Promise<OpenResult> {
-    this.#open = null;
+  /** @param end null: up to the end of the file */
+  async #begin(row: number, columns: string, end: number | null): Promise<OpenResult> {
     // A column of that name hides the number of the row: then from the first row on.
-    const numbered = !this.columns.some(({ name }) => name.toLowerCase() === 'file_row_number');
-    const where = numbered && row > 0 ? ' WHERE file_row_number >= $1' : '';
-    const sql = `SELECT ${columns === '' ? '1' : columns} FROM ${tableOf(this.#path)}${where}`;
-    if (this.#statement?.sql !== sql) {
-      this.#statement?.prepared.destroySync();
-      this.#statement = { sql, prepared: await this.#connection.prepare(sql) };
-    }
-    const { prepared } = this.#statement;
-    if (where) prepared.bindBigInt(1, BigInt(row));
-    return { columns, result: await prepared.stream(), row: where ? row : 0, chunk: null, at: 0 };
+    const numbered = !this.#columns.some(({ name }) => name.toLowerCase() === 'file_row_number');
+    const from = numbered ? row : 0;
+    const where = numbered
+      ? ` WHERE file_row_number >= $1${end === null ? '' : ' AND file_row_number < $2'}`
+      : '';
+    const prepared = await this.#prepare(`SELECT ${columns} FROM ${tableOf(this.#path)}${where}`);
+    if (numbered) prepared.bindBigInt(1, BigInt(row));
+    if (numbered && end !== null) prepared.bindBigInt(2, BigInt(end));
+    return { columns, result: await prepared.stream(), row: from, chunk: null, at: 0 };
+  }
+
+  async #prepare(sql: string): Promise<Statement> {
+    if (this.#statement?.sql === sql) return this.#statement.prepared;
+    this.#statement?.prepared.destroySync();
+    this.#statement = null;
+    this.#statement = { sql, prepared: await this.#connection.prepare(sql) };
+    return this.#statement.prepared;
   }
 
   #wanted(names: readonly string[] | null): Wanted[] {
-    return placesOf(this.#path, this.columns, names).map((place) => {
+    return placesOf(this.#path, this.columns, names).flatMap((place) => {
       const { name, type, sqlName, sqlType } = this.#columns[place] as ParquetColumn;
       const selection = selectionOf(sqlName, sqlType);
-      if (!selection) throw unsupportedType(this.#path, name, type);
-      return { name, ...selection };
+      if (selection) return [{ name, ...selection }];
+      if (names === null) return [];
+      throw unsupportedType(this.#path, name, type);
     });
   }
 
@@ -166,6 +189,10 @@ export class ParquetFile implements RowFile {
     }
     return damaged(this.#path, null, where);
   }
+}
+
+function selectOf(wanted: readonly Wanted[]): string {
+  return wanted.length === 0 ? '1' : wanted.map(({ sql }) => sql).join(', ');
 }
 
 /** Sees to it that there is a chunk with rows left. @returns false at the end of the file */
