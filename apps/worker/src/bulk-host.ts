@@ -11,8 +11,8 @@ import {
   CoordinatorProcess,
   type CoordinatorProcessOptions,
 } from '@remuda/core/bulk/coordinator/coordinator-process';
-import { giveUpJob } from '@remuda/core/bulk/give-up-job';
 import { sameFolder } from '@remuda/core/bulk/files/folder-identity';
+import { giveUpJob } from '@remuda/core/bulk/give-up-job';
 import { BulkJobStore } from '@remuda/core/bulk/job-store';
 import { RemudaError } from '@remuda/core/errors';
 import type { Clock } from '@remuda/core/lifecycle/clock';
@@ -107,7 +107,15 @@ export class BulkHost implements Service {
     const handle = (id: string): Promise<'done' | 'again'> => this.#handle(id);
     const keyPrefix = keys.space.prefix;
     const onOut = (id: string): void => void this.#lookAgain(id).catch(onError);
-    this.#consumer = new BulkConsumer({ redis, keyPrefix, concurrency: jobs, lockMs, handle, onOut, onError });
+    this.#consumer = new BulkConsumer({
+      redis,
+      keyPrefix,
+      concurrency: jobs,
+      lockMs,
+      handle,
+      onOut,
+      onError,
+    });
     this.#consumer.start();
     await this.#sweeper.start();
   }

@@ -3,8 +3,8 @@ import { existsSync, readdirSync, statSync, utimesSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { BAD } from '@remuda/core/bulk/coordinator/redis-door.fixture';
 import type { BulkJob } from '@remuda/schemas';
-import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { BulkHost } from '@remuda/worker';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { BulkRig } from './rig.js';
 
 let rig: BulkRig;
@@ -38,7 +38,12 @@ it('a file is scored whole and in order, and leaves neither chunks nor work fold
   const { id } = await rig.create(rig.rows('a.jsonl', count(50)), 'a.out.jsonl', { output: { keep: ['x'] } });
   const job = await rig.status(id, 'completed');
   expect(ys('a.out.jsonl')).toEqual(count(50).map((x) => 2 * x));
-  expect(JSON.parse(rig.text('a.out.jsonl').split('\n')[3] as string)).toMatchObject({ row: 3, custom_id: 'r3', x: 3, y: 6 });
+  expect(JSON.parse(rig.text('a.out.jsonl').split('\n')[3] as string)).toMatchObject({
+    row: 3,
+    custom_id: 'r3',
+    x: 3,
+    y: 6,
+  });
   expect(job).toMatchObject({ version: '1', request_counts: { total: 50, completed: 50, failed: 0 } });
   expect(job.progress).toMatchObject({ rows_done: 50, rows_total: 50, rows_in_flight: 0, rows_repeated: 0 });
   expect(await rig.chunks()).toEqual([]);
@@ -101,7 +106,11 @@ it('paused it rests until it is resumed; a priority can be changed meanwhile', a
   await rig.status(id, 'paused');
   await rig.steer('hold', false);
   const rests = await rig.until(id, ({ progress }) => progress.chunks_in_flight === 0);
-  expect(rests).toMatchObject({ status: 'paused', hint: `remuda batches resume ${id}`, progress: { rows_done: 16 } });
+  expect(rests).toMatchObject({
+    status: 'paused',
+    hint: `remuda batches resume ${id}`,
+    progress: { rows_done: 16 },
+  });
   expect((await rig.bulk.setPriority(id, 1)).priority).toBe(1);
   await expect.poll(() => host.coordinators.has(id)).toBe(false);
   await expect(rig.bulk.retryFailed(id)).rejects.toThrow('it has not ended');

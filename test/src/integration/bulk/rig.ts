@@ -14,7 +14,7 @@ import { createMetrics, type Metrics } from '@remuda/core/observability/metrics'
 import { BulkQueue } from '@remuda/core/queue/bulk-queue';
 import { Keys } from '@remuda/core/store/keys';
 import { closeRedis, connectRedis, type Redis } from '@remuda/core/store/redis';
-import { BulkJobCreate, type BulkJob, type BulkJobCreateInput } from '@remuda/schemas';
+import { type BulkJob, BulkJobCreate, type BulkJobCreateInput } from '@remuda/schemas';
 import { BulkHost } from '@remuda/worker';
 
 const PATIENCE_MS = 60_000;
@@ -56,7 +56,11 @@ export class BulkRig {
       ...{ jobs: 4, redis: this.redis, keys: this.keys, lockMs: 2_000, drainMs: 10_000, clock: systemClock },
       ...{ logger: createLogger({ name: 'host', level: 'info', destination }), metrics: this.metrics },
       init: {
-        ...{ redisUrl: this.url, keyspace: this.keys.space, filesFolder: options.filesFolder ?? this.#files() },
+        ...{
+          redisUrl: this.url,
+          keyspace: this.keys.space,
+          filesFolder: options.filesFolder ?? this.#files(),
+        },
         ...{ modelsFolder: this.folder, priorityStepRows: 0, roots: null, allowed: null },
         ...{ logLevel: 'silent', logPretty: false },
       },
@@ -90,7 +94,14 @@ export class BulkRig {
   create(input: string, output: string, over: Partial<BulkJobCreateInput> = {}): Promise<BulkJob> {
     const { output: also, ...rest } = over;
     const wanted = BulkJobCreate.parse({
-      ...{ model: 'doubler', input: { uri: input }, map: { x: 'x' }, id_column: 'id', chunk_rows: 8, ...rest },
+      ...{
+        model: 'doubler',
+        input: { uri: input },
+        map: { x: 'x' },
+        id_column: 'id',
+        chunk_rows: 8,
+        ...rest,
+      },
       output: { uri: this.file(output), ...also },
     });
     return this.bulk.create(wanted, CALLER);

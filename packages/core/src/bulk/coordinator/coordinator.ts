@@ -147,7 +147,8 @@ export class Coordinator {
       const way = wayOut(error, this.#log?.ledger.settled != null);
       if (way instanceof Fenced || this.#leaving || this.#fenced) throw way;
       // Before the first row there is nothing to be left in order.
-      if (this.#isInterrupted()) return this.#wants() === 'cancel' ? this.#end('cancelled') : this.#pause(null);
+      if (this.#isInterrupted())
+        return this.#wants() === 'cancel' ? this.#end('cancelled') : this.#pause(null);
       if (way instanceof PauseJob) return this.#pause(way.reason);
       if (way instanceof RemudaError) return this.#end('failed', toItemError(way), faultsOf(way));
       // Not foreseen: the process ends, and the next one tries again.

@@ -58,7 +58,10 @@ export function redisDoor(redis: Redis, key: string): ChunkDoor {
 
   async function answer(order: ChunkOrder, payload: Uint8Array | null): Promise<ChunkEnd> {
     const { source, range, read, mapping, firstRow } = order;
-    const block = await rows.read({ source, range, firstRow, rows: order.rows, read, columns: null }, payload);
+    const block = await rows.read(
+      { source, range, firstRow, rows: order.rows, read, columns: null },
+      payload,
+    );
     const { from, to } = order.slice ?? { from: 0, to: order.rows };
     const xs = Array.from({ length: to - from }, (_, i) => Number(rowAsJson(block.columns, from + i).x));
     if (xs.includes(BAD.crash))
@@ -75,7 +78,13 @@ export function redisDoor(redis: Redis, key: string): ChunkDoor {
       }),
       failures: xs.flatMap((x, index) =>
         x === BAD.row
-          ? [{ index, error: itemError('invalid_row', 'x is bad'), input: rowAsJson(block.columns, from + index) }]
+          ? [
+              {
+                index,
+                error: itemError('invalid_row', 'x is bad'),
+                input: rowAsJson(block.columns, from + index),
+              },
+            ]
           : [],
       ),
     };
