@@ -2,7 +2,6 @@
  * The fleet of the kill test: one worker that drives bulk jobs and runs them, Redis with an append-only file synced every
  * second, the tabular model behind a witness, and a table. A process that is killed is started again on the same place.
  */
-import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { writeTable } from '../bulk/data/table-file.js';
@@ -51,18 +50,19 @@ export class KillFleet {
     try {
       const input = join(fleet.folder, 'table.parquet');
       await writeTable(input, rows);
-      return new KillFleet(fleet, new RunWitness(log, await marksOf(input)), input);
+      const bulk = await openBulkDesk(fleet.bulkPlace);
+      return new KillFleet(fleet, new RunWitness(log, await marksOf(input)), bulk, input);
     } catch (error) {
       await fleet.stop();
       throw error;
     }
   }
 
-  private constructor(fleet: ChaosFleet, witness: RunWitness, input: string) {
+  private constructor(fleet: ChaosFleet, witness: RunWitness, bulk: BulkDesk, input: string) {
     this.fleet = fleet;
     this.witness = witness;
     this.input = input;
-    this.bulk = openBulkDesk(fleet.redis.redis, fleet.bulkPlace);
+    this.bulk = bulk;
   }
 
   get #worker(): ProcessSlot {
@@ -89,7 +89,6 @@ export class KillFleet {
   async stop(): Promise<void> {
     await this.bulk.close();
     await this.fleet.stop();
-    if (!this.fleet.options.keep) await rm(this.input, { force: true });
   }
 }
 

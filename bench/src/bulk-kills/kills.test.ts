@@ -7,7 +7,7 @@ it('a bulk job of which coordinator, worker, runner and Redis are killed writes 
   const lines: string[] = [];
   const report = await runKills({
     ...{ seed: 5, rows: 6_000, each: 1, format: 'jsonl', ordered: true },
-    ...{ batchRows: 100, chunkRows: 400, waitMs: 25, lockMs: 500 },
+    ...{ batchRows: 100, chunkRows: 400, waitMs: 25, lockMs: 1_000 },
     say: (line) => lines.push(line),
   });
   expect(report.red, lines.join('\n')).toEqual([]);

@@ -3,8 +3,8 @@
  * turn: the outputs must be the same to the byte, each row must be there once, and no more may have been run again than
  * one window for each kill.
  */
-import { stat } from 'node:fs/promises';
-import { join } from 'node:path';
+import { existsSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type BulkJob, isBulkTerminal } from '@remuda/schemas';
 import { KillFleet } from './kill-fleet.js';
@@ -52,6 +52,8 @@ export interface KillReport {
 const WINDOW_CHUNKS = 2;
 const MOST_DELAY_MS = 250;
 const LOOK_EVERY_MS = 10;
+/** A folder that is not gone by then stays. */
+const GONE_MS = 20_000;
 /** Nothing is begun, killed or ended for so long. */
 const PATIENCE_MS = 120_000;
 
@@ -78,6 +80,8 @@ interface Scored {
   repeated: number;
   covered: number;
   seconds: number;
+  /** Its work folder is still there. */
+  leftBehind: boolean;
 }
 
 async function score(
@@ -103,9 +107,29 @@ async function score(
   const seconds = (performance.now() - begun) / 1000;
   if (job.status !== 'completed')
     throw new Error(`the ${name} job is ${job.status}: ${JSON.stringify(job.reason)}`);
-  await stat(output);
+  const leftBehind = !(await isGone(workFolderOf(output)));
   const { covered, repeated } = site.witness.coverage(from);
-  return { facts: await outputFacts(output, rows, ordered), job, kills, repeated, covered, seconds };
+  return {
+    facts: await outputFacts(output, rows, ordered),
+    job,
+    kills,
+    repeated,
+    covered,
+    seconds,
+    leftBehind,
+  };
+}
+
+/** As docs/bulk.md names it. */
+function workFolderOf(output: string): string {
+  return join(dirname(output), `.${basename(output)}.remuda`);
+}
+
+/** It goes when the job has ended, not before. */
+async function isGone(folder: string): Promise<boolean> {
+  for (const until = Date.now() + GONE_MS; Date.now() < until; await sleep(LOOK_EVERY_MS))
+    if (!existsSync(folder)) return true;
+  return false;
 }
 
 interface Blow {
@@ -164,6 +188,7 @@ function report(options: KillOptions, quiet: Scored, hurt: Scored): KillReport {
     [found.identical, 'the outputs differ'],
     [found.missing === 0, `${found.missing} rows are missing`],
     [found.doubled === 0, `${found.doubled} rows are there twice`],
+    [!quiet.leftBehind && !hurt.leftBehind, 'a work folder was left behind'],
     [hurt.job.progress.rows_failed === 0, `${hurt.job.progress.rows_failed} rows have failed`],
     [
       found.repeated <= hurt.kills.length * found.window,

@@ -62,7 +62,8 @@ export function rssBytes(pid: number): number {
 
 /** Whether a child of a worker drives a bulk job, and is no runner. */
 export function isCoordinator(pid: number): boolean {
-  return commandOf(pid).some((argument) => /coordinator[^/]*\.js$/.test(argument));
+  // By its title, and before it has one by its script.
+  return commandOf(pid).some((argument) => /coordinator[^/]*$/.test(argument));
 }
 
 export function childrenOf(pid: number): number[] {

@@ -107,9 +107,14 @@ export class Rig {
     return this.#api?.url ?? '';
   }
 
-  /** Opened with the first call. */
-  get bulk(): BulkDesk {
-    this.#bulk ??= openBulkDesk(this.redis, { keyPrefix: KEY_PREFIX, files: this.#files });
+  /** What bulk jobs are made and asked after with. */
+  async openBulk(): Promise<BulkDesk> {
+    this.#bulk ??= await openBulkDesk({
+      redisUrl: this.#server.url,
+      keyPrefix: KEY_PREFIX,
+      models: join(this.#folder, 'models'),
+      files: this.#files,
+    });
     return this.#bulk;
   }
 

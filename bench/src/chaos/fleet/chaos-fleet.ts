@@ -90,7 +90,9 @@ export class ChaosFleet {
 
   /** For those who ask after bulk jobs. */
   get bulkPlace(): BulkPlace {
-    return { keyPrefix: KEY_PREFIX, files: join(this.folder, 'files') };
+    const redisUrl = `redis://127.0.0.1:${this.redis.port}`;
+    const [models, files] = [join(this.folder, 'models'), join(this.folder, 'files')];
+    return { redisUrl, keyPrefix: KEY_PREFIX, models, files };
   }
 
   /** Whether it runs this build, and not the older one. */

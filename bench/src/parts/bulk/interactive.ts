@@ -5,6 +5,7 @@
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { sendLoad } from '../../load/load-job.js';
+import type { BulkDesk } from '../../rig/bulk-desk.js';
 import type { Rig } from '../../rig/rig.js';
 import { percentile, round } from '../../rig/statistics.js';
 import type { PartContext } from '../part.js';
@@ -42,17 +43,18 @@ export interface InteractiveSite {
 export async function interactive(site: InteractiveSite, context: PartContext): Promise<InteractiveFigures> {
   const { rig, plan, input, folder } = site;
   const calls = context.quick ? 100 : 400;
+  const bulk = await rig.openBulk();
   await call(site, context, WARMUP_CALLS);
   const idle = await call(site, context, calls);
-  const { id } = await rig.bulk.create(wantedOf(plan, input, join(folder, `under-load.${plan.ending}`)));
-  await untilRunning(rig, id);
-  const before = await rig.bulk.get(id);
+  const { id } = await bulk.create(wantedOf(plan, input, join(folder, `under-load.${plan.ending}`)));
+  await untilRunning(bulk, id);
+  const before = await bulk.get(id);
   const begun = performance.now();
   const loaded = await call(site, context, calls);
-  const { status, progress } = await rig.bulk.get(id);
+  const { status, progress } = await bulk.get(id);
   const seconds = (performance.now() - begun) / 1000;
   if (status !== 'in_progress') throw new Error(`the job was ${status} before all calls were made`);
-  await rig.bulk.cancel(id);
+  await bulk.cancel(id);
   const rows = progress.rows_done - before.progress.rows_done;
   const deviceMs = (progress.device_seconds - before.progress.device_seconds) * 1000;
   const figures = {
@@ -80,9 +82,9 @@ async function call({ rig, plan, rowShape }: InteractiveSite, { ledger }: PartCo
   return latencies;
 }
 
-async function untilRunning(rig: Rig, id: string): Promise<void> {
+async function untilRunning(bulk: BulkDesk, id: string): Promise<void> {
   for (;;) {
-    const { status, progress } = await rig.bulk.get(id);
+    const { status, progress } = await bulk.get(id);
     if (progress.rows_done > 0) return;
     if (!['validating', 'in_progress'].includes(status)) throw new Error(`the job is ${status}`);
     await sleep(LOOK_EVERY_MS);

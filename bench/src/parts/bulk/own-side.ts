@@ -1,6 +1,7 @@
 /** Remuda's side: a bulk job of a rig, from the call that creates it to the file that is there. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type BulkJob, type BulkJobCreateInput, isBulkTerminal } from '@remuda/schemas';
+import type { BulkDesk } from '../../rig/bulk-desk.js';
 import { type MemoryPeaks, type Role, watchMemory } from '../../rig/memory-watch.js';
 import { endedChildrenMicros, machineMicros } from '../../rig/proc-stat.js';
 import { type CpuUse, cpuBetween, type Rig } from '../../rig/rig.js';
@@ -28,6 +29,7 @@ export interface OwnRun {
 
 /** @throws Error when it does not end well, or a row of it has no answer */
 export async function runBulkJob(rig: Rig, wanted: BulkJobCreateInput, cores: number): Promise<OwnRun> {
+  const bulk = await rig.openBulk();
   const stopWatch = watchMemory(rig, BULK_ROLES);
   const before = {
     cpu: rig.cpu(),
@@ -36,8 +38,8 @@ export async function runBulkJob(rig: Rig, wanted: BulkJobCreateInput, cores: nu
     own: process.cpuUsage(),
   };
   const begun = performance.now();
-  const job = await rig.bulk.create(wanted);
-  const { ended, scoringSeconds } = await untilEnded(rig, job.id);
+  const job = await bulk.create(wanted);
+  const { ended, scoringSeconds } = await untilEnded(bulk, job.id);
   const seconds = (performance.now() - begun) / 1000;
   const used = cpuBetween(before.cpu, rig.cpu());
   const coordinator = endedMicros(rig) - before.ended;
@@ -58,11 +60,11 @@ function microsOf({ user, system }: NodeJS.CpuUsage): number {
   return user + system;
 }
 
-async function untilEnded(rig: Rig, id: string): Promise<{ ended: BulkJob; scoringSeconds: number }> {
+async function untilEnded(bulk: BulkDesk, id: string): Promise<{ ended: BulkJob; scoringSeconds: number }> {
   let scoringFrom: number | undefined;
   let scoringTo: number | undefined;
   for (;;) {
-    const job = await rig.bulk.get(id);
+    const job = await bulk.get(id);
     if (job.status !== 'validating') scoringFrom ??= performance.now();
     if (job.status === 'finalizing' || isBulkTerminal(job.status)) scoringTo ??= performance.now();
     if (isBulkTerminal(job.status)) {
