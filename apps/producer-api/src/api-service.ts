@@ -19,7 +19,7 @@ import { closeRedis, connectRedis, type Redis, waitUntilReady } from '@remuda/co
 import { ReplicaWait } from '@remuda/core/store/replica-wait';
 import { StoreClock } from '@remuda/core/store/store-clock';
 import type { FastifyInstance } from 'fastify';
-import { bulkParts } from './bulk-parts.js';
+import { type BulkParts, bulkParts } from './bulk-parts.js';
 import type { LetsIn } from './caller.js';
 import type { ApiConfig } from './config.js';
 import { Drain } from './drain.js';
@@ -61,6 +61,7 @@ export class ApiService implements Service {
   readonly #replicas: Redis | undefined;
   readonly #useCases: RequestUseCaseService;
   readonly #access: AccessService;
+  readonly #bulk: BulkParts;
   readonly #maintenance: Service[];
   readonly #app: FastifyInstance;
   #certificates: CertificateWatch | undefined;
@@ -99,11 +100,12 @@ export class ApiService implements Service {
     });
     keepQueueGauges(metrics, this.#useCases, this.#useCases.queues, this.#useCases.letters, this.#clock);
     keepUsageGauges(metrics, this.#useCases.store, this.#useCases.admission, config.limits);
-    const { bulk, locations, roles } = bulkParts({
+    this.#bulk = bulkParts({
       ...{ config, redis: this.#redis, keys, clock: this.#clock, logger, metrics },
+      resolve: (ask) => this.#useCases.resolve(ask),
       ...(makeBulk ? { makeBulk } : {}),
     });
-    this.#maintenance = config.maintenance ? [this.#newSweeper(life, metrics), ...roles] : [];
+    this.#maintenance = config.maintenance ? [this.#newSweeper(life, metrics), ...this.#bulk.roles] : [];
     const letsIn = (): LetsIn => this.#letsIn;
     this.#app = createServer({
       useCases: this.#useCases,
@@ -118,8 +120,8 @@ export class ApiService implements Service {
       webhooks: this.#useCases.webhooks,
       webhookAllowed: config.webhookAllowed,
       deadLetters: this.#useCases.deadLetters,
-      bulk,
-      locations,
+      bulk: this.#bulk.bulk,
+      locations: this.#bulk.locations,
       ping: () => this.#ping(),
       logger,
       life,
@@ -180,6 +182,7 @@ export class ApiService implements Service {
     cancelCut();
     await Promise.all(this.#maintenance.map((role) => role.stop()));
     await this.#certificates?.stop();
+    await this.#bulk.close();
     await this.#access.stop();
     await this.#useCases.stop();
     await this.#storeClock.stop();

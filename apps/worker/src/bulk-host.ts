@@ -11,8 +11,8 @@ import {
   CoordinatorProcess,
   type CoordinatorProcessOptions,
 } from '@remuda/core/bulk/coordinator/coordinator-process';
-import { giveUpJob } from '@remuda/core/bulk/give-up-job';
 import { sameFolder } from '@remuda/core/bulk/files/folder-identity';
+import { giveUpJob } from '@remuda/core/bulk/give-up-job';
 import { BulkJobStore } from '@remuda/core/bulk/job-store';
 import { RemudaError } from '@remuda/core/errors';
 import type { Clock } from '@remuda/core/lifecycle/clock';
@@ -106,9 +106,28 @@ export class BulkHost implements Service {
     }
     const handle = (id: string): Promise<'done' | 'again'> => this.#handle(id);
     const keyPrefix = keys.space.prefix;
-    this.#consumer = new BulkConsumer({ redis, keyPrefix, concurrency: jobs, lockMs, handle, onError });
+    const onOut = (id: string): void => void this.#lookAgain(id).catch(onError);
+    this.#consumer = new BulkConsumer({
+      redis,
+      keyPrefix,
+      concurrency: jobs,
+      lockMs,
+      handle,
+      onOut,
+      onError,
+    });
     this.#consumer.start();
     await this.#sweeper.start();
+  }
+
+  /** It may have been resumed just as it left the queue. */
+  async #lookAgain(jobId: string): Promise<void> {
+    if (!this.#stopped && (await this.#isWanted(jobId))) await this.#queue.add(jobId);
+  }
+
+  async #isWanted(jobId: string): Promise<boolean> {
+    const job = await this.#store.read(jobId);
+    return job !== null && needsCoordinator(job) && this.#store.isOpen(jobId);
   }
 
   async #handle(jobId: string): Promise<'done' | 'again'> {
@@ -116,7 +135,7 @@ export class BulkHost implements Service {
     for (;;) {
       if (this.#stopped) return 'again';
       const job = await this.#store.read(jobId);
-      if (!job || !needsCoordinator(job) || !(await this.#store.isOpen(jobId))) return 'done';
+      if (!job || !(await this.#isWanted(jobId))) return 'done';
       const coordinator = this.#newCoordinator(jobId, job.spec.traceId);
       this.#coordinators.set(jobId, coordinator);
       const { kind, ...ended } = await coordinator.run().finally(() => {

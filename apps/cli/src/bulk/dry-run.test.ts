@@ -71,7 +71,7 @@ describe('a dry run', () => {
         "plan",
         "  4 rows scored as a sample, 0 failed: 200 rows/s",
         "  4 rows in 1 chunk of up to 192 rows, 2 under way at once",
-        "  about 0 s on 1 instance, 0 s of device time",
+        "  about 0.0 s on 1 instance, 0.0 s of device time",
         "Nothing was written.",
       ]
     `);

@@ -149,7 +149,8 @@ function described({ job }: ScorePlan, input: OpenedInput, signature: ModelSigna
       format: input.read.format,
       compression: input.compression,
       rows: input.totalRows,
-      bytes: input.totalBytes,
+      // Of images it is that of the list of their names.
+      bytes: input.read.format === 'list' ? null : input.totalBytes,
       columns: [...input.columns],
     },
     mapping,
@@ -167,7 +168,7 @@ interface Measured {
 }
 
 function measured({ job: wanted }: ScorePlan, input: OpenedInput, { sample, job, served }: Measured) {
-  const { rows_done, rows_failed, device_seconds } = job.progress;
+  const { rows_done, rows_failed, device_seconds, elapsed_s } = job.progress;
   if (rows_done === 0)
     throw new CliError(`The sample was not scored: ${job.reason?.message ?? `it is ${job.status}`}.`);
   const scored = { rows: rows_done, failed: rows_failed, device_seconds };
@@ -176,7 +177,8 @@ function measured({ job: wanted }: ScorePlan, input: OpenedInput, { sample, job,
   const chunks = chunkPlan({
     rows,
     exact: known !== null,
-    secondsPerRow: device_seconds / Math.max(1, rows_done - rows_failed),
+    // Runs that are too short to be measured: no faster than the job was.
+    secondsPerRow: (device_seconds || elapsed_s || 1e-6) / Math.max(1, rows_done - rows_failed),
     batchRows: served.signature.max_batch_size,
     instances: served.instances,
     devices: served.devices,

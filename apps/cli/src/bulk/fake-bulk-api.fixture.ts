@@ -17,8 +17,8 @@ export interface FakeBulk {
   calls: string[];
   /** Ranges that were asked for. */
   ranges: (string | undefined)[];
-  /** Bytes after which the next answers of a content break off. */
-  breaks: number[];
+  /** After how many bytes the next answers of a content break off, and what is waited for before. */
+  breaks: { bytes: number; when(): Promise<unknown> }[];
   model: ModelDetail;
   /** Told of each call before it is answered. */
   onCall(call: string): void | Promise<void>;
@@ -96,9 +96,9 @@ function sendContent(fake: FakeBulk, id: string, request: IncomingMessage, respo
   const from = Number(/^bytes=(\d+)-$/.exec(range ?? '')?.[1] ?? 0);
   const rest = bytes.subarray(from);
   response.writeHead(from > 0 ? 206 : 200, { 'content-length': rest.length });
-  const least = fake.breaks.shift();
-  if (least === undefined) response.end(rest);
-  else response.write(rest.subarray(0, least), () => response.socket?.destroy());
+  const cut = fake.breaks.shift();
+  if (cut === undefined) response.end(rest);
+  else response.write(rest.subarray(0, cut.bytes), () => cut.when().then(() => response.socket?.destroy()));
 }
 
 function fileOf(id: string, bytes: number) {

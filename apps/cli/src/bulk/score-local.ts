@@ -179,7 +179,7 @@ async function run(scoring: Scoring, { folder, record }: LocalJob): Promise<numb
     throw toCliError(error);
   } finally {
     await stopTelling(bulk, scoring);
-    if (finished) await removeLocalFolder(folder);
+    if (finished) await forget(folder);
   }
 }
 

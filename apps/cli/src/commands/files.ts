@@ -48,7 +48,7 @@ function fileLines(files: readonly BulkFile[], { colours, width }: Terminal): st
     purpose,
     count(bytes),
     timeText(created_at),
-    expires_at === null ? 'deleted' : timeText(expires_at),
+    expires_at === null ? 'it is deleted' : timeText(expires_at),
   ]);
   return tableLines(COLUMNS, rows, { width, paintTitle: colours.dim });
 }

@@ -1,6 +1,6 @@
 /** `remuda score`, `batches` and `files` against an API of a few lines: what is sent, what comes to the disk, how it ends. */
 import { EventEmitter } from 'node:events';
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { BulkJob } from '@remuda/schemas';
@@ -28,6 +28,7 @@ async function setup(
 }
 
 const SCORE = ['score', '--model', 'add', '--in', 'rows.jsonl', '--out', 'scored.jsonl'];
+const PARTIAL = `.scored.jsonl.${OUTPUT}.partial`;
 const path = (name: string): string => join(folder, name);
 const text = (name: string): string => readFileSync(path(name), 'utf8');
 
@@ -48,6 +49,9 @@ describe('remuda score', () => {
     expect(code).toBe(0);
     expect(fake.files.get(UPLOADED)?.toString()).toContain('filename="rows.jsonl"');
     expect(fake.files.get(UPLOADED)?.toString()).toContain('\r\n\r\n{"x": 1}\n\r\n--');
+    expect(fake.files.get(UPLOADED)?.toString()).toMatch(
+      /name="expires_after\[seconds\]"\r\n\r\n2592000\r\n/,
+    );
     expect(fake.created).toEqual([
       {
         model: 'add',
@@ -82,7 +86,14 @@ describe('remuda score', () => {
 
   it('goes on with a download that broke, by Range', async () => {
     const { run, fake } = await setup([completed()]);
-    fake.breaks = [4, 3];
+    // What is sent but not read yet is lost with its connection.
+    const here = (bytes: number) => ({
+      when: () => expect.poll(() => statSync(path(PARTIAL), { throwIfNoEntry: false })?.size).toBe(bytes),
+    });
+    fake.breaks = [
+      { bytes: 4, ...here(4) },
+      { bytes: 3, ...here(7) },
+    ];
     expect(await run(SCORE)).toBe(0);
     expect(fake.ranges).toEqual([undefined, 'bytes=4-', 'bytes=7-']);
     expect(text('scored.jsonl')).toBe(ANSWERS);
@@ -90,7 +101,7 @@ describe('remuda score', () => {
 
   it('leaves nothing under the name of the output where a download does not end', async () => {
     const { run, fake } = await setup([completed()]);
-    fake.breaks = Array(50).fill(0);
+    fake.breaks = Array(50).fill({ bytes: 0, when: async () => {} });
     expect(await run(SCORE)).toBe(3);
     expect(existsSync(path('scored.jsonl'))).toBe(false);
   });
@@ -257,7 +268,7 @@ describe('remuda batches', () => {
         "  rows            0.8 %  1,500 of 200,000 rows  paused  2 failed",
         "  failed          2",
         "  run again       10 after a crash",
-        "  time            4 s",
+        "  time            4.0 s",
         "  rows/s          375 from beginning to end",
         "  device-seconds  0.0",
         "  priority        5",

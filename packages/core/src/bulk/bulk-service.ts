@@ -11,8 +11,8 @@ import type { BulkQueue } from '../queue/bulk-queue.js';
 import type { BulkFiles, BulkUseCases } from './bulk-use-cases.js';
 import { type CheckDeps, checkSpec } from './check-spec.js';
 import { type BulkSpec, newBulkState, type StoredBulkJob } from './job-record.js';
-import type { BulkJobStore, Steering } from './job-store.js';
 import { type BulkAsk, specOf, specOfOpenAi } from './job-spec.js';
+import type { BulkJobStore, Steering } from './job-store.js';
 import { canResume, presentBulkJob } from './present-job.js';
 
 export interface BulkServiceDeps {
@@ -73,13 +73,25 @@ export function createBulkService(deps: BulkServiceDeps): BulkUseCases {
     async create(wanted, caller) {
       const before = await known(caller.jobId);
       if (before) return before;
-      const ask: BulkAsk = { id: caller.jobId ?? newBulkJobId(), caller, now: clock.now(), filesFolder, files };
+      const ask: BulkAsk = {
+        id: caller.jobId ?? newBulkJobId(),
+        caller,
+        now: clock.now(),
+        filesFolder,
+        files,
+      };
       return put(await specOf(wanted, ask), wanted.priority);
     },
     async createOpenAi(wanted, caller) {
       const before = await known(caller.jobId);
       if (before) return before;
-      const ask: BulkAsk = { id: caller.jobId ?? newBulkJobId(), caller, now: clock.now(), filesFolder, files };
+      const ask: BulkAsk = {
+        id: caller.jobId ?? newBulkJobId(),
+        caller,
+        now: clock.now(),
+        filesFolder,
+        files,
+      };
       return put(await specOfOpenAi(wanted, ask), DEFAULT_PRIORITY);
     },
     get: async (id, sight) => presentBulkJob(await find(id, sight)),
@@ -157,7 +169,8 @@ function retried({ state, spec }: StoredBulkJob): Steering {
 }
 
 function reprioritised({ state, spec }: StoredBulkJob, priority: number): Steering {
-  if (isBulkTerminal(state.status)) throw refused(spec.id, state.status, 'given another priority', 'it has ended');
+  if (isBulkTerminal(state.status))
+    throw refused(spec.id, state.status, 'given another priority', 'it has ended');
   return { priority };
 }
 
@@ -166,5 +179,7 @@ function begun({ times }: StoredBulkJob['state']): 'validating' | 'in_progress' 
 }
 
 function refused(id: string, status: string, what: string, why: string): RemudaError {
-  return new RemudaError('batch_state', `bulk job ${id} is ${status} and cannot be ${what}: ${why}`, { status });
+  return new RemudaError('batch_state', `bulk job ${id} is ${status} and cannot be ${what}: ${why}`, {
+    status,
+  });
 }

@@ -2,7 +2,6 @@
  * Puts right what crashes leave of bulk jobs, by one process of the fleet at a time: a job that somebody should have and
  * that has no job in the queue is put back; what ended long ago goes, with its work folder.
  */
-import { isBulkTerminal } from '@remuda/schemas';
 import { LeasedRole } from '../fleet/leased-role.js';
 import { type Clock, systemClock } from '../lifecycle/clock.js';
 import type { Service } from '../lifecycle/service.js';
@@ -91,14 +90,4 @@ export function needsCoordinator({ state, wanted }: Pick<StoredBulkJob, 'state' 
   if (state.status !== 'paused') return true;
   // Resumed while its coordinator was on the way out; with a reason it rests until it is resumed.
   return wanted === 'cancel' || (wanted === 'run' && state.reason === null);
-}
-
-/** Id of a job that still reads a file of the server; null: none does. */
-export async function bulkUserOf(store: BulkJobStore, fileId: string): Promise<string | null> {
-  const ids = await store.open(Number.POSITIVE_INFINITY, 10_000);
-  for (const id of ids) {
-    const job = await store.read(id);
-    if (job?.spec.input.fileId === fileId && !isBulkTerminal(job.state.status)) return id;
-  }
-  return null;
 }

@@ -80,12 +80,13 @@ async function inputOf(
   const fileId = file_id ?? null;
   const name = fileId === null ? (uri as string) : (await files.get(fileId, caller.tenant)).filename;
   const path = fileId !== null || isRemote(name) ? name : resolve(name);
-  const folder = fileId === null && !isRemote(name) && ((await stat(path).catch(() => null))?.isDirectory() ?? false);
+  const folder =
+    fileId === null && !isRemote(name) && ((await stat(path).catch(() => null))?.isDirectory() ?? false);
   const found = format && compression ? { format, compression } : detected(name, folder, format, compression);
   return {
     ...{ fileId, uri: fileId === null ? path : null, openai: false },
     ...{ format: format ?? found.format, compression: compression ?? found.compression },
-    ...(delimiter ?? found.delimiter ? { delimiter: delimiter ?? found.delimiter } : {}),
+    ...((delimiter ?? found.delimiter) ? { delimiter: delimiter ?? found.delimiter } : {}),
     ...(types && { types }),
   };
 }

@@ -111,7 +111,14 @@ export class BulkJobStore {
 
   /** Ids of jobs that a coordinator is to have, put in by that time, oldest first. */
   async open(before: number, most = PAGE): Promise<string[]> {
-    return this.#redis.zrangebyscore(this.keys.bulkOpen(), '-inf', Number.isFinite(before) ? before : '+inf', 'LIMIT', 0, most);
+    return this.#redis.zrangebyscore(
+      this.keys.bulkOpen(),
+      '-inf',
+      Number.isFinite(before) ? before : '+inf',
+      'LIMIT',
+      0,
+      most,
+    );
   }
 
   /** Whether a coordinator still has something to do for it. */

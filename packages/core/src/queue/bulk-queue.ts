@@ -65,6 +65,8 @@ export interface BulkConsumerOptions extends QueueOptions {
   lockMs: number;
   /** @returns done: nothing is to be done for it now. again: somebody else is to go on with it. */
   handle(bulkJobId: string): Promise<'done' | 'again'>;
+  /** It is out of the queue: what was asked for while it was on the way out has been added to nothing. */
+  onOut(bulkJobId: string): void;
 }
 
 export class BulkConsumer {
@@ -87,6 +89,7 @@ export class BulkConsumer {
       skipVersionCheck: true,
     });
     this.#worker.on('error', onError);
+    this.#worker.on('completed', (job) => options.onOut(job.id as string));
   }
 
   start(): void {

@@ -12,7 +12,7 @@ import type { Clock } from '../../lifecycle/clock.js';
 import type { Logger } from '../../observability/logger.js';
 import type { Redis } from '../../store/redis.js';
 import type { WebhookOutbox } from '../../webhooks/outbox.js';
-import type { ChunkDoor } from '../chunk-door.js';
+import { type ChunkDoor, chunkIdOf } from '../chunk-door.js';
 import type { BulkFault, BulkState, StoredBulkJob } from '../job-record.js';
 import type { BulkJobStore } from '../job-store.js';
 import { ChunkCarrier } from './chunk-carrier.js';
@@ -44,6 +44,8 @@ export interface CoordinatorDeps {
   report(counts: CoordinatorCounts): void;
   /** How long trouble of the model is borne. */
   patienceMs?: number;
+  /** How often progress is written, in milliseconds; default a second. */
+  tickMs?: number;
   /** Seconds that a chunk should take. */
   chunkSeconds?: number;
 }
@@ -61,6 +63,8 @@ export type CoordinatorEnd = 'ended' | 'paused' | 'left' | 'fenced' | 'gone';
 const TICK_MS = 1_000;
 /** Time at work is noted at least this often: a crash loses no more of it. */
 const NOTE_TIME_MS = 10_000;
+/** More than a life has in its hands at once. */
+const LEFTOVERS = 64;
 
 export class Coordinator {
   readonly #deps: CoordinatorDeps;
@@ -81,6 +85,7 @@ export class Coordinator {
   #workingSince: number | null = null;
   #repeated = 0;
   #reported = { rows: 0, failed: 0, repeated: 0 };
+  #before = { rows: 0, failed: 0 };
 
   constructor(deps: CoordinatorDeps) {
     this.#deps = deps;
@@ -107,7 +112,7 @@ export class Coordinator {
     this.#book = new JobBook(store, jobId, epoch, this.#job.state);
     this.#control = this.#newControl(epoch);
     const ticks = new Repeat({
-      ...{ everyMs: TICK_MS, clock: this.#deps.clock, turn: () => this.#tick() },
+      ...{ everyMs: this.#deps.tickMs ?? TICK_MS, clock: this.#deps.clock, turn: () => this.#tick() },
       onError: (error) => this.#warn(error),
     });
     try {
@@ -142,7 +147,8 @@ export class Coordinator {
       const way = wayOut(error, this.#log?.ledger.settled != null);
       if (way instanceof Fenced || this.#leaving || this.#fenced) throw way;
       // Before the first row there is nothing to be left in order.
-      if (this.#isInterrupted()) return this.#wants() === 'cancel' ? this.#end('cancelled') : this.#pause(null);
+      if (this.#isInterrupted())
+        return this.#wants() === 'cancel' ? this.#end('cancelled') : this.#pause(null);
       if (way instanceof PauseJob) return this.#pause(way.reason);
       if (way instanceof RemudaError) return this.#end('failed', toItemError(way), faultsOf(way));
       // Not foreseen: the process ends, and the next one tries again.
@@ -156,6 +162,7 @@ export class Coordinator {
     if (this.#wants() === 'pause' && !ledger.settled) return this.#pause(null);
     await this.#open();
     await this.#recall();
+    await this.#forgetLeftovers();
     const { state } = this.#book;
     const begun = state.times.in_progress ?? this.#deps.clock.now();
     const status = this.#wants() === 'cancel' ? 'cancelling' : 'in_progress';
@@ -233,6 +240,16 @@ export class Coordinator {
     }
   }
 
+  /** Chunks whose answers a life before has kept, and had no time to take away. */
+  async #forgetLeftovers(): Promise<void> {
+    const { ledger } = this.#log as WorkLog;
+    const { door, jobId } = this.#deps;
+    for (const { firstRow, rows } of ledger.takeRecent().slice(-LEFTOVERS)) {
+      const id = chunkIdOf(jobId, firstRow, rows, `${ledger.round}.0`);
+      await door.forget(id).catch(() => undefined);
+    }
+  }
+
   async #score(): Promise<'all' | 'stopped'> {
     const log = this.#log as WorkLog;
     const { input, settled, target } = this.#opened as Opened;
@@ -256,6 +273,8 @@ export class Coordinator {
       priority: () => this.#control.priority,
       ended: (task, bytes) => scoring.ended(task, bytes),
       kept: ({ rows }, { seconds }, bytes) => {
+        // At once for the first: a life that has done something is not one that cannot live.
+        if (this.#reported.rows === 0) this.#report();
         if (seconds > 0) sizes.ended({ rows, seconds, bytes });
       },
       repeated: (rows) => {
@@ -263,9 +282,12 @@ export class Coordinator {
       },
     });
     this.#workingSince = this.#deps.clock.now();
+    this.#before = { rows: log.ledger.rowsDone, failed: log.ledger.rowsFailed };
+    this.#reported = { rows: 0, failed: 0, repeated: this.#reported.repeated };
     try {
       return await scoring.run(carrier);
     } finally {
+      this.#report();
       await this.#noteTime();
       this.#workingSince = null;
     }
@@ -410,7 +432,11 @@ export class Coordinator {
 
   #report(): void {
     const ledger = this.#log?.ledger as Ledger;
-    const now = { rows: ledger.rowsDone, failed: ledger.rowsFailed, repeated: this.#repeated };
+    const { rowsDone, rowsFailed } = ledger;
+    const now = {
+      ...{ rows: rowsDone - this.#before.rows, failed: rowsFailed - this.#before.failed },
+      repeated: this.#repeated,
+    };
     const since = (name: keyof typeof now): number => Math.max(0, now[name] - this.#reported[name]);
     this.#deps.report({
       ...{ rows: since('rows'), failed: since('failed'), repeated: since('repeated') },

@@ -19,7 +19,11 @@ export function createDelivery(job: StoredBulkJob, parts: DeliveryFiles, deps: D
   return job.spec.output.uri === null ? intoStore(job, parts, deps) : toTarget(job, parts, deps);
 }
 
-function toTarget({ spec: { output } }: StoredBulkJob, parts: DeliveryFiles, { signal }: DeliveryDeps): Delivery {
+function toTarget(
+  { spec: { output } }: StoredBulkJob,
+  parts: DeliveryFiles,
+  { signal }: DeliveryDeps,
+): Delivery {
   const target = parseTarget(output.uri as string);
   const errors = parseTarget(output.errorsUri as string);
   const patience = new Patience();
@@ -51,9 +55,7 @@ function intoStore(job: StoredBulkJob, parts: DeliveryFiles, { files }: Delivery
     check: async () => undefined,
     async give(failed) {
       const ending = endingOf(output.format, output.compression);
-      const errorFileId = failed
-        ? await adopt('errors', parts.errors, `${spec.id}_errors.jsonl`)
-        : null;
+      const errorFileId = failed ? await adopt('errors', parts.errors, `${spec.id}_errors.jsonl`) : null;
       // As that API has it: where no row has an answer there is no file of answers.
       const empty = spec.input.openai && ((await stat(parts.output).catch(() => null))?.size ?? 1) === 0;
       const outputFileId = empty ? null : await adopt('output', parts.output, `${spec.id}_output.${ending}`);

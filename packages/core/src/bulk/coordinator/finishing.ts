@@ -4,8 +4,8 @@
  */
 import type { RowReader } from '../input/bulk-input.js';
 import type { BulkSpec } from '../job-record.js';
-import { FileSink } from '../output/file-sink.js';
 import type { ByteSink } from '../output/bulk-output.js';
+import { FileSink } from '../output/file-sink.js';
 import { joinErrors, joinOutput } from './joining.js';
 import type { Delivery, Given, JobOutput } from './tools.js';
 import { unfinishedRows } from './unfinished-rows.js';

@@ -7,6 +7,7 @@ import type { ChunkResult } from '../chunk.js';
 import type { RowBlock } from '../columns.js';
 import type { RowReader } from '../input/bulk-input.js';
 import { columnRows, rowAsJson, textAt } from '../row-values.js';
+import { wantedColumns } from '../wanted-columns.js';
 import type { CutPiece, Settled } from './journal-entries.js';
 import type { Task } from './ledger.js';
 
@@ -42,7 +43,14 @@ export async function guiltyRow(task: Task, error: ItemError, deps: GuiltyRowDep
 /** null: it cannot be read here either. */
 async function blockOf({ piece, payload, settled, rows }: GuiltyRowDeps): Promise<RowBlock | null> {
   const { source, range, firstRow, rows: count } = piece;
-  const wanted = { source, range, firstRow, rows: count, read: settled.read, columns: null };
+  const wanted = {
+    source,
+    range,
+    firstRow,
+    rows: count,
+    read: settled.read,
+    columns: wantedColumns(settled.mapping),
+  };
   return rows.read(wanted, payload).catch(() => null);
 }
 

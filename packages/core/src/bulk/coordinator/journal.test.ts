@@ -2,8 +2,8 @@ import { appendFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type JournalEntry, journalLine, readJournal, type Settled } from './journal-entries.js';
 import { joinErrors, joinOutput } from './joining.js';
+import { type JournalEntry, journalLine, readJournal, type Settled } from './journal-entries.js';
 import { WorkFolder } from './work-folder.js';
 import { WorkLog } from './work-log.js';
 
@@ -42,7 +42,10 @@ function answers(firstRow: number, rows: number, failed = 0, mark = '') {
 const LINES = {
   head: null,
   encode: () => Promise.reject(new Error('not here')),
-  async join(parts: AsyncIterable<{ read(): Promise<Uint8Array> }>, sink: { write(b: Uint8Array): Promise<void> }) {
+  async join(
+    parts: AsyncIterable<{ read(): Promise<Uint8Array> }>,
+    sink: { write(b: Uint8Array): Promise<void> },
+  ) {
     for await (const part of parts) await sink.write(await part.read());
   },
 };

@@ -78,14 +78,17 @@ export class Ledger {
         this.settled = entry.settled;
         return;
       case 'cut':
-        return this.#cut(entry);
+        this.#cut(entry);
+        return;
       case 'end':
         this.rowsTotal = entry.rows;
         return;
       case 'split':
-        return this.#split(entry);
+        this.#split(entry);
+        return;
       case 'part':
-        return this.#part(entry, epoch, at);
+        this.#part(entry, epoch, at);
+        return;
       case 'payload':
         this.byPayload = true;
         return;
@@ -100,7 +103,8 @@ export class Ledger {
         this.given = true;
         return;
       case 'retry':
-        return this.#retry(entry.round);
+        this.#retry(entry.round);
+        return;
       case 'life':
         return;
     }

@@ -4,7 +4,13 @@ import { ChunkSizes, SIZING } from './sizing.js';
 import { halves } from './splitting.js';
 import { mayStart } from './window.js';
 
-const pace = (over: object = {}) => ({ secondsPerRow: null, batchRows: 32, instances: 2, devices: 1, ...over });
+const pace = (over: object = {}) => ({
+  secondsPerRow: null,
+  batchRows: 32,
+  instances: 2,
+  devices: 1,
+  ...over,
+});
 
 describe('the size of chunks', () => {
   it('begins with a few batches while no pace is known', () => {
@@ -97,7 +103,13 @@ describe('rows that fail together', () => {
 
 describe('max_errors', () => {
   const counts = (done: number, failed: number, over: object = {}) => ({
-    ...{ done, failed, forgiven: 0, ended: false, first: [{ row: 3, code: 'invalid_row', message: 'x is no number' }] },
+    ...{
+      done,
+      failed,
+      forgiven: 0,
+      ended: false,
+      first: [{ row: 3, code: 'invalid_row', message: 'x is no number' }],
+    },
     ...over,
   });
 

@@ -3,6 +3,7 @@ import { itemError } from '../../errors.js';
 import type { ChunkResult } from '../chunk.js';
 import type { InputPosition, OpenedInput, RowReader } from '../input/bulk-input.js';
 import { rowAsJson, textAt } from '../row-values.js';
+import { wantedColumns } from '../wanted-columns.js';
 import type { CutPiece, Settled } from './journal-entries.js';
 import type { Ledger } from './ledger.js';
 
@@ -39,7 +40,14 @@ async function errorsOf(
 ): Promise<ChunkResult> {
   const { source, range, firstRow, rows: count } = piece;
   const payload = range.kind === 'payload' ? await input.payloadOf(piece) : null;
-  const wanted = { source, range, firstRow, rows: count, read: settled.read, columns: null };
+  const wanted = {
+    source,
+    range,
+    firstRow,
+    rows: count,
+    read: settled.read,
+    columns: wantedColumns(settled.mapping),
+  };
   const block = await rows.read(wanted, payload);
   const { idColumn } = settled.mapping;
   const id = block.columns.find(({ name }) => name === idColumn);

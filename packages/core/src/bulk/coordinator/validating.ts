@@ -10,6 +10,7 @@ import type { Target } from '../../models/model-resolver.js';
 import type { ChunkDoor } from '../chunk-door.js';
 import { INPUT_START, type OpenedInput } from '../input/bulk-input.js';
 import type { BulkFault, BulkSpec } from '../job-record.js';
+import { readWithTypes } from '../mapping/read-types.js';
 import { textAt } from '../row-values.js';
 import { DuplicateIds } from './duplicate-ids.js';
 import type { Settled } from './journal-entries.js';
@@ -63,7 +64,7 @@ export async function openJob(deps: ValidatingDeps): Promise<Opened> {
       model: signature.model,
       version: signature.version,
       ...{ batchRows, path, mapping },
-      ...{ read: input.read, compression: input.compression },
+      ...{ read: readWithTypes(input, mapping, signature), compression: input.compression },
       ...(await factsOf(path)),
       ...{ totalRows: input.totalRows, totalBytes: input.totalBytes },
     };

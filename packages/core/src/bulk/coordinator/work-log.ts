@@ -60,7 +60,11 @@ export class WorkLog {
       onDisk(folder.path, () => open(folder.file(kind, epoch), 'wx+'));
     const data = await opened('data');
     const errors = await opened('errors');
-    const log = new WorkLog(folder.path, epoch, found.ledger, { journal: await opened('journal'), data, errors });
+    const log = new WorkLog(folder.path, epoch, found.ledger, {
+      journal: await opened('journal'),
+      data,
+      errors,
+    });
     await log.commit({ k: 'life', form: JOURNAL_FORM, job, epoch, at: now, seen: found.lives });
     await syncPath(folder.path);
     return log;

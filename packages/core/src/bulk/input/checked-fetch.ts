@@ -33,7 +33,7 @@ export function createCheckedFetch(allowed: AllowedAddresses | null): CheckedFet
 
 function refusal(url: URL, reason: string): Error {
   return invalid(
-    `${shownUrl(url)} may not be fetched: ${reason}; the operator can allow the address (REMUDA_BULK_ALLOW), or give the file itself`,
+    `${shownUrl(url)} may not be fetched: ${reason}; the operator can allow the address (REMUDA_WEBHOOK_ALLOW), or give the file itself`,
   );
 }
 

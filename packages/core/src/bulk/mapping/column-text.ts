@@ -106,11 +106,18 @@ function inRange(text: string, range: RegExpExecArray, known: readonly string[])
   if (missing.length === 0) return { columns: names };
   const shown = missing.slice(0, 5).map((name) => `"${name}"`);
   const more = missing.length > 5 ? ` and ${missing.length - 5} more` : '';
-  const hint = didYouMean(missing[0] as string, known);
+  const present = names.filter((name) => there.has(name));
+  const hint =
+    present.length > 0 ? ` (the input has ${shortText(present)})` : didYouMean(missing[0] as string, known);
   return {
     expected: `columns for all ${count} names of ${text}${hint}`,
     received: `no ${shown.join(', ')}${more}`,
   };
+}
+
+function shortText(columns: readonly string[]): string {
+  const text = textOfColumns(columns);
+  return text.length > 80 ? `${text.slice(0, 77)}...` : text;
 }
 
 /** In the order of the input. */
@@ -127,7 +134,7 @@ function matching(glob: string, known: readonly string[]): Found {
 export function didYouMean(name: string, known: readonly string[]): string {
   const near = nearNames(name, known);
   if (near.length > 0) return ` (did you mean ${near.map((one) => `"${one}"`).join(' or ')}?)`;
-  return known.length === 0 ? '' : ` (there are ${listOf(known)})`;
+  return known.length === 0 ? '' : ` (the input has ${shortText(known)})`;
 }
 
 /** At most eight. */

@@ -57,7 +57,7 @@ describe('the text of a mapping', () => {
   });
 
   it.each<[string, RegExp, RegExp]>([
-    ['[f0..f5]', /columns for all 6 names/, /no "f3", "f4", "f5"/],
+    ['[f0..f5]', /columns for all 6 names of f0\.\.f5 \(the input has \[f0\.\.f2\]\)/, /no "f3", "f4", "f5"/],
     ['f9', /did you mean "f[012]"/, /"f9"/],
     ['[z*]', /columns that match z\*/, /none of "a", "b"/],
     ['[a, a]', /each column once/, /"a" a second time/],
@@ -196,7 +196,7 @@ describe('a mapping that does not fit says all that is wrong', () => {
       signature: model(tensor('x', ['N', 2])),
     });
     expect(found).toEqual([
-      expect.stringMatching(/^id_column: a column of the input \(there are "age", "income"\) \| "key"$/),
+      expect.stringMatching(/^id_column: a column of the input \(the input has \[age, income\]\) \| "key"$/),
       expect.stringMatching(/^keep\[0\]: a column of the input/),
       expect.stringMatching(/^map\.y: an input of m: "x" .*\| "y" = age$/),
       expect.stringMatching(/^map\.x: a column of the input \(did you mean "income"\?\) \| "incom"$/),

@@ -47,7 +47,7 @@ export async function openS3File(
 ): Promise<{ file: SourceFile; close(): void }> {
   const objects = await S3Objects.open(spec);
   const folder = new S3Folder(objects, spec, { patience, known: () => null }, new AbortController().signal);
-  return { file: folder.only(spec.prefix), close: () => objects.destroy() };
+  return { file: folder.object(spec.prefix), close: () => objects.destroy() };
 }
 
 /** The reading of one prefix: its steps share the connection and the patience. */
@@ -73,7 +73,7 @@ class S3Folder {
     return manifest ? this.#listed(manifest, model, found) : this.#unlisted(found);
   }
 
-  only(key: string): SourceFile {
+  object(key: string): SourceFile {
     return this.#file(key, { key, size: null, etag: null }, null);
   }
 

@@ -16,7 +16,7 @@ export interface RowFile {
   rowBytesAt(row: number): number;
   /**
    * Columns of rows [from, to).
-   * @param names null: all
+   * @param names null: all of a type that can be read
    * @throws RemudaError invalid_file where it is damaged, or a wanted column is not there or of an unknown type
    */
   read(from: number, to: number, names: readonly string[] | null): Promise<Column[]>;

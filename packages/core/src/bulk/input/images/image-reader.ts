@@ -7,6 +7,7 @@ import type { RowReader, RowsWanted } from '../bulk-input.js';
 import { eachRecord, placeOf, type TextRecord } from '../text/each-record.js';
 import { LineTexts } from '../text/json-lines.js';
 import { LineScanner } from '../text/record-scanner.js';
+import { Turns } from '../text/turns.js';
 import { Nulls } from '../text/typed-column.js';
 import { ImageFault } from './image-fault.js';
 import { type ImageReference, parseReference } from './list-lines.js';
@@ -28,8 +29,8 @@ export function createImageReader(): RowReader {
   return {
     async read(wanted, payload): Promise<RowBlock> {
       if (!payload) throw new RemudaError('source_unreadable', 'references of images came without a payload');
-      const block = new ImageBlock(Buffer.from(payload), wanted);
-      await block.load(remoteOf(wanted.read));
+      const block = new ImageBlock(wanted);
+      await block.load(Buffer.from(payload), remoteOf(wanted.read));
       return block.block();
     },
     async close(): Promise<void> {
@@ -48,14 +49,15 @@ class ImageBlock {
   readonly #failures = new Map<number, ItemError>();
   readonly #lines: string[] = [];
 
-  constructor(bytes: Buffer, wanted: RowsWanted) {
+  constructor(wanted: RowsWanted) {
     this.#wanted = wanted;
-    const texts = new LineTexts(bytes);
-    const span = wanted.range.kind === 'payload' ? wanted.range : {};
-    eachRecord(bytes, span, new LineScanner(), (record) => this.#take(record, texts));
   }
 
-  async load(remote: RemoteImages): Promise<void> {
+  async load(bytes: Buffer, remote: RemoteImages): Promise<void> {
+    const { range } = this.#wanted;
+    const texts = new LineTexts(bytes);
+    const take = (record: TextRecord): void => this.#take(record, texts);
+    await eachRecord(bytes, range.kind === 'payload' ? range : {}, new LineScanner(), take, new Turns());
     const { base = '/', roots = [base] } = this.#wanted.read;
     const local = new LocalImages(base, roots);
     const rows = this.#references.entries();

@@ -13,15 +13,17 @@ import { type FieldTaker, isZeroed, TextTaker, takerOf } from './field-takers.js
 import { LineTexts } from './json-lines.js';
 import { CsvScanner } from './record-scanner.js';
 import { numberOf } from './told-type.js';
+import { TURN_ROWS, Turns } from './turns.js';
 
 const RAW_LETTERS = 65_536;
 
-export function readCsv(bytes: Buffer, wanted: Omit<RowsWanted, 'source'>): RowBlock {
-  return new CsvBlock(bytes, wanted).block();
+export async function readCsv(bytes: Buffer, wanted: Omit<RowsWanted, 'source'>): Promise<RowBlock> {
+  return new CsvBlock(bytes, wanted).block(new Turns());
 }
 
 class CsvBlock {
   readonly #wanted: Omit<RowsWanted, 'source'>;
+  readonly #bytes: Buffer;
   readonly #texts: LineTexts;
   readonly #delimiter: string;
   readonly #header: readonly string[];
@@ -33,20 +35,23 @@ class CsvBlock {
     this.#texts = new LineTexts(bytes);
     this.#delimiter = wanted.read.delimiter ?? ',';
     this.#header = wanted.read.header ?? [];
-    const span = wanted.range.kind === 'rows' ? {} : wanted.range;
-    eachRecord(bytes, span, new CsvScanner(this.#delimiter), (record) => this.#records.push(record));
+    this.#bytes = bytes;
   }
 
-  block(): RowBlock {
+  async block(turns: Turns): Promise<RowBlock> {
+    const { range } = this.#wanted;
+    const scanner = new CsvScanner(this.#delimiter);
+    const take = (record: TextRecord): unknown => this.#records.push(record);
+    await eachRecord(this.#bytes, range.kind === 'rows' ? {} : range, scanner, take, turns);
     const names = this.#wanted.columns ?? this.#header;
     const takers = names.map((name) => takerOf(name, this.#wanted.read.types?.[name], this.#records.length));
-    this.#give(takers, (row, what) => this.#fail(row, what));
+    await this.#give(takers, (row, what) => this.#fail(row, what), turns);
     // What turned out to be no numbers is gone through once more: most columns are what they look like.
     const texts = takers.map((taker) =>
       taker.isMistaken ? new TextTaker(taker.name, undefined, this.#records.length) : null,
     );
     const again = texts.filter((taker) => taker !== null);
-    if (again.length > 0) this.#give(again, () => undefined);
+    if (again.length > 0) await this.#give(again, () => undefined, turns);
     const columns = takers.map((taker, i) =>
       (texts[i] ?? taker).column((row, what) => this.#fail(row, `column "${taker.name}": ${what}`)),
     );
@@ -58,10 +63,15 @@ class CsvBlock {
     };
   }
 
-  #give(takers: readonly FieldTaker[], fail: (row: number, what: string) => void): void {
+  async #give(
+    takers: readonly FieldTaker[],
+    fail: (row: number, what: string) => void,
+    turns: Turns,
+  ): Promise<void> {
     const expected = this.#header.length;
     const places = takers.map(({ name }) => this.#header.indexOf(name));
     for (let row = 0; row < this.#records.length; row += 1) {
+      if (row % TURN_ROWS === 0 && turns.isOver) await turns.next();
       const record = this.#fields(row);
       if (typeof record === 'string') fail(row, record);
       else if (record.length !== expected) fail(row, this.#miscounted(record.length));

@@ -2,6 +2,10 @@
 import type { TextSpan } from '../../chunk.js';
 import type { RecordScanner } from './record-scanner.js';
 import { longRecordAt, RECORD_LIMIT_BYTES } from './text-span.js';
+import { TURN_ROWS, type Turns } from './turns.js';
+
+/** A record after which the clock is looked at in any case. */
+const LONG_BYTES = 16 * 1024;
 
 export interface RecordPlace {
   /** Line of the file, from 1; null: not known. */
@@ -18,13 +22,15 @@ export interface TextRecord extends RecordPlace {
   fault: string | null;
 }
 
-/** Calls `take` for every record that is a row. */
-export function eachRecord(
+/** Calls `take` for every record that is a row, in turns. */
+export async function eachRecord(
   bytes: Buffer,
   span: Partial<TextSpan>,
   scanner: RecordScanner,
-  take: (record: TextRecord) => void,
-): void {
+  take: (record: TextRecord) => unknown,
+  turns: Turns,
+): Promise<void> {
+  let rows = 0;
   let line = span.line ?? null;
   let byte = span.from ?? null;
   for (let from = 0; from < bytes.length; ) {
@@ -33,6 +39,8 @@ export function eachRecord(
       scanner.finish();
       behind = bytes.length;
     }
+    rows += 1;
+    if ((rows % TURN_ROWS === 0 || behind - from > LONG_BYTES) && turns.isOver) await turns.next();
     const long = longRecordAt(bytes, from, behind);
     if (!scanner.blank)
       take({ from, to: endOf(bytes, from, behind), line, byte, fault: long && tooLong(long.bytes) });

@@ -2,7 +2,11 @@
 
 import type { BulkColumnType } from '@remuda/schemas';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { InputFolder, readFile } from '../input.fixture.js';
+import type { Piece } from '../bulk-input.js';
+import { InputFolder, piecesOf, readFile } from '../input.fixture.js';
+import { openInput } from '../open-input.js';
+import { readCsv } from './csv-rows.js';
+import { readJsonLines } from './jsonl-rows.js';
 
 let folder: InputFolder;
 beforeAll(async () => {
@@ -150,6 +154,30 @@ describe('a bad line fails alone, by line and byte', () => {
   });
 });
 
+it('a large piece is read in turns: what waits for the event loop does not wait for all of it', async () => {
+  for (const format of ['jsonl', 'csv'] as const) {
+    const row = format === 'jsonl' ? `{"a":1,"b":"${'x'.repeat(200)}"}\n` : `1,${'x'.repeat(200)}\n`;
+    const path = await folder.write('large', (format === 'csv' ? 'a,b\n' : '') + row.repeat(20_000));
+    let turns = 0;
+    const count = (): void => {
+      turns += 1;
+      waiting = setImmediate(count);
+    };
+    let waiting = setImmediate(count);
+    const input = await openInput({ path, read: { format }, compression: 'none' });
+    const [piece] = await piecesOf(input);
+    const bytes = Buffer.from(await input.payloadOf(piece as Piece));
+    await input.close();
+    const before = turns;
+    const read = format === 'jsonl' ? readJsonLines : readCsv;
+    const wanted = { ...(piece as Piece), read: input.read, columns: null };
+    expect((await read(bytes, wanted)).rows).toBe(20_000);
+    clearImmediate(waiting);
+    // At 4 ms a turn, and however fast the machine is, more than one.
+    expect(turns - before).toBeGreaterThan(1);
+  }
+});
+
 describe('lines that are requests', () => {
   it('are told by their inputs', async () => {
     const { rows, input, types } = await read([
@@ -199,7 +227,7 @@ describe('lines that are requests', () => {
       { ...good, custom_id: null },
     ]);
     expect(input.read.lines).toBe('openai');
-    expect(rows[0]).toEqual({ custom_id: 'a', body: good.body });
+    expect(rows[0]).toEqual({ custom_id: 'a', url: good.url, body: good.body });
     expect(failures.get(1)?.message).toMatch(/method: "GET", where "POST" was expected/);
     expect(failures.get(2)?.message).toMatch(/has no "custom_id"/);
   });

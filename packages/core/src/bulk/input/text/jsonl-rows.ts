@@ -10,17 +10,21 @@ import { type JsonObject, LineTexts, parseExactly, parseLine } from './json-line
 import { innerOf, isRejected, type LineKind, requestOf } from './line-kinds.js';
 import { LineScanner } from './record-scanner.js';
 import { columnAs } from './told-type.js';
+import { Turns } from './turns.js';
 import { columnOf, jsonColumn, stringColumn } from './typed-column.js';
 
 /** Of a line that could not be read, in the file of errors. */
 const RAW_LETTERS = 65_536;
 
-export function readJsonLines(bytes: Buffer, wanted: Omit<RowsWanted, 'source'>): RowBlock {
-  return new JsonBlock(bytes, wanted).block();
+export async function readJsonLines(bytes: Buffer, wanted: Omit<RowsWanted, 'source'>): Promise<RowBlock> {
+  const block = new JsonBlock(bytes, wanted);
+  await block.read(new Turns());
+  return block.block();
 }
 
 class JsonBlock {
   readonly #wanted: Omit<RowsWanted, 'source'>;
+  readonly #bytes: Buffer;
   readonly #texts: LineTexts;
   readonly #records: TextRecord[] = [];
   /** Of requests, which are columns of JSON in any case; of plain columns none is kept. */
@@ -32,10 +36,15 @@ class JsonBlock {
 
   constructor(bytes: Buffer, wanted: Omit<RowsWanted, 'source'>) {
     this.#wanted = wanted;
+    this.#bytes = bytes;
     this.#texts = new LineTexts(bytes);
-    const span = wanted.range.kind === 'rows' ? {} : wanted.range;
     for (const name of wanted.columns ?? []) this.#newColumn(name);
-    eachRecord(bytes, span, new LineScanner(), (record) => this.#take(record));
+  }
+
+  async read(turns: Turns): Promise<void> {
+    const { range } = this.#wanted;
+    const span = range.kind === 'rows' ? {} : range;
+    await eachRecord(this.#bytes, span, new LineScanner(), (record) => this.#take(record), turns);
   }
 
   block(): RowBlock {
@@ -157,6 +166,7 @@ class JsonBlock {
   #requestColumns(kind: Exclude<LineKind, 'columns'>): Column[] {
     const count = this.#rows.length;
     const ids = new Array<string | null>(count).fill(null);
+    const urls = new Array<string | null>(count).fill(null);
     const contents = new Array<JsonObject | null>(count).fill(null);
     const parameters = new Array<JsonObject | null>(count).fill(null);
     for (const [row, line] of this.#rows.entries()) {
@@ -167,11 +177,12 @@ class JsonBlock {
         continue;
       }
       ids[row] = parts.customId;
+      urls[row] = parts.url;
       contents[row] = parts.content;
       parameters[row] = parts.parameters;
     }
     const id = stringColumn('custom_id', ids) as Column;
-    if (kind === 'openai') return [id, jsonColumn('body', contents)];
+    if (kind === 'openai') return [id, stringColumn('url', urls) as Column, jsonColumn('body', contents)];
     return [id, jsonColumn('inputs', contents), jsonColumn('parameters', parameters)];
   }
 }

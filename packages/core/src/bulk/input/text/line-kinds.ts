@@ -61,12 +61,14 @@ function kindOf(line: JsonObject | undefined): LineKind {
 /** Columns of the kinds that have the same ones in every file. */
 export function columnsOf(kind: Exclude<LineKind, 'columns'>): ColumnInfo[] {
   const id = { name: 'custom_id', type: 'string' };
-  if (kind === 'openai') return [id, { name: 'body', type: 'json' }];
+  if (kind === 'openai') return [id, { name: 'url', type: 'string' }, { name: 'body', type: 'json' }];
   return [id, { name: 'inputs', type: 'json' }, { name: 'parameters', type: 'json' }];
 }
 
 export interface RequestLine {
   customId: string | null;
+  /** Of the OpenAI format. */
+  url: string | null;
   /** inputs or body. */
   content: JsonObject;
   parameters: JsonObject | null;
@@ -85,7 +87,7 @@ function openAiLine({ custom_id, method, url, body }: JsonObject): RequestLine |
   if (method !== 'POST') return `method: ${shown(method)}, where "POST" was expected`;
   if (typeof url !== 'string') return `url: ${shown(url)}, where "/v1/inference-requests" was expected`;
   if (!isObject(body)) return `body: ${shown(body)}, where an object with "model" and "inputs" was expected`;
-  return { customId, content: body, parameters: null };
+  return { customId, url, content: body, parameters: null };
 }
 
 function inferenceLine(line: JsonObject): RequestLine | string {
@@ -100,7 +102,7 @@ function inferenceLine(line: JsonObject): RequestLine | string {
   const unknown = Object.keys(line).find((key) => !REQUEST_KEYS.has(key));
   if (unknown !== undefined)
     return `"${unknown}" is not known here; a line has ${[...REQUEST_KEYS].join(', ')}`;
-  return { customId, content: inputs, parameters: (parameters ?? null) as JsonObject | null };
+  return { customId, url: null, content: inputs, parameters: (parameters ?? null) as JsonObject | null };
 }
 
 /** null: none was given; undefined: it cannot be one. */

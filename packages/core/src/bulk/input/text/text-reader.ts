@@ -17,7 +17,7 @@ export function createTextReader(): RowReader {
   return {
     async read(wanted: RowsWanted, payload: Uint8Array | null): Promise<RowBlock> {
       const bytes = payload ? asBuffer(payload) : await readSpan(files, wanted);
-      const block = wanted.read.format === 'csv' ? readCsv(bytes, wanted) : readJsonLines(bytes, wanted);
+      const block = await (wanted.read.format === 'csv' ? readCsv : readJsonLines)(bytes, wanted);
       if (block.rows !== wanted.rows)
         throw new RemudaError(
           'source_unreadable',

@@ -30,6 +30,17 @@ export interface ColumnSource {
 /** Of a type that has no sensible form as a column. */
 export class UnsupportedArrowType extends Error {}
 
+const UNREADABLE: ReadonlySet<Type> = new Set([Type.Union, Type.Interval, Type.Duration, Type.NONE]);
+
+/** Whether it has a sensible form, with all that is in it. */
+export function canRead(type: DataType): boolean {
+  return (
+    !UNREADABLE.has(type.typeId) &&
+    !(type.typeId > Type.Utf8View) &&
+    childrenOf(type).every((child) => canRead(child.type))
+  );
+}
+
 /** Rows [from, to) of the column at a place of its batch. */
 export async function readColumn(
   name: string,

@@ -215,6 +215,7 @@ describe('columns of an Arrow file', () => {
       },
     ]);
     expect(plain((await readRows(path, 'arrow', [0, 2], ['x']))[0])).toEqual([1, 2]);
+    expect((await readRows(path, 'arrow', [0, 2], null)).map(({ name }) => name)).toEqual(['x']);
     await expect(readRows(path, 'arrow', [0, 2], ['pause'])).rejects.toMatchObject({
       code: 'invalid_file',
       message: expect.stringContaining('column "pause" is of type interval'),
@@ -276,6 +277,30 @@ describe('a damaged Arrow file', () => {
     });
     expect(plain((await readRows(path, 'arrow', [0, 2], ['name']))[0])).toEqual(['row 0', 'row 1']);
   });
+});
+
+it('an Arrow file with any bytes changed is read whole or refused as damaged', async () => {
+  for (const stream of [false, true]) {
+    const path = await write('changed.arrow', numbered(), { stream });
+    const bytes = await readFile(path);
+    let seed = 1;
+    const random = (below: number): number => {
+      seed = (Math.imul(seed, 1_103_515_245) + 12_345) >>> 0;
+      return (seed >>> 8) % below;
+    };
+    for (let round = 0; round < 60; round++) {
+      const copy = Buffer.from(bytes);
+      // Half of them where the descriptions lie.
+      const part = round % 2 === 0 ? copy.length : 1_500;
+      for (let i = 0; i < 4; i++) copy[copy.length - 1 - random(part)] = random(256);
+      await writeFile(path, copy);
+      const code = await readRows(path, 'arrow', [0, 1], null).then(
+        () => 'read',
+        (error: { code?: string }) => error.code,
+      );
+      expect(['read', 'invalid_file']).toContain(code);
+    }
+  }
 });
 
 describe('an LZ4 frame', () => {

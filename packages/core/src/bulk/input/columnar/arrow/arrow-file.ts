@@ -6,12 +6,12 @@ import { type FileHandle, open } from 'node:fs/promises';
 import type { Column, ColumnInfo } from '../../../columns.js';
 import { joinColumns } from '../../../join-columns.js';
 import { placesOf, type RowFile, unsupportedType } from '../row-file.js';
-import { readColumn, UnsupportedArrowType } from './arrow-columns.js';
+import { canRead, readColumn, UnsupportedArrowType } from './arrow-columns.js';
 import {
   type ArrowIndex,
+  asDamage,
   type BatchPlace,
   type DictionaryPlace,
-  damaged,
   indexArrow,
   messageAt,
 } from './arrow-index.js';
@@ -77,7 +77,9 @@ export class ArrowFile implements RowFile {
   }
 
   async read(from: number, to: number, names: readonly string[] | null): Promise<Column[]> {
-    const wanted = placesOf(this.#path, this.columns, names);
+    const wanted = placesOf(this.#path, this.columns, names).filter(
+      (place) => names !== null || canRead((this.#index.schema.fields[place] as Field).type),
+    );
     const { batches, rows } = this.#index;
     if (to > rows) throw new Error(`rows ${from} to ${to} of a file of ${rows}`);
     const blocks: Column[][] = [];
@@ -124,10 +126,8 @@ export class ArrowFile implements RowFile {
           );
         } catch (error) {
           if (error instanceof UnsupportedArrowType) throw unsupportedType(this.#path, name, type ?? '');
-          // What the format does not allow shows where arrays are made of it.
-          if (!(error instanceof RangeError)) throw error;
-          const what = `column "${name}" of the record batch at byte ${place.offset} cannot be read: ${error.message}`;
-          throw damaged(this.#path, place.offset, what);
+          const what = `column "${name}" of the record batch at byte ${place.offset} cannot be read`;
+          throw asDamage(this.#path, place.offset, what, error);
         }
       }),
     );

@@ -57,8 +57,8 @@ export async function indexArrow(path: string, file: FileHandle): Promise<ArrowI
       'Write it as Feather version 2',
     );
   }
-  if (head.startsWith(MAGIC)) return indexFile(path, file, size);
-  return indexStream(path, file, size);
+  const index = head.startsWith(MAGIC) ? indexFile : indexStream;
+  return guarded(path, 0, 'its description cannot be read', () => index(path, file, size));
 }
 
 async function indexFile(path: string, file: FileHandle, size: number): Promise<ArrowIndex> {
@@ -199,8 +199,14 @@ async function guarded<T>(path: string, byte: number, what: string, step: () => 
   try {
     return await step();
   } catch (cause) {
-    throw damaged(path, byte, `${what}: ${cause instanceof Error ? cause.message : String(cause)}`);
+    throw asDamage(path, byte, what, cause);
   }
+}
+
+/** What the format does not allow shows anywhere in the reading of it. Errors with a code, and those of the system, stay. */
+export function asDamage(path: string, byte: number, what: string, cause: unknown): unknown {
+  if (cause instanceof RemudaError || (cause instanceof Error && 'syscall' in cause)) return cause;
+  return damaged(path, byte, `${what}: ${cause instanceof Error ? cause.message : String(cause)}`);
 }
 
 export function damaged(

@@ -163,6 +163,7 @@ describe('columns of a Parquet file', () => {
     await writeParquet(path, 'SELECT i::FLOAT AS x, INTERVAL 1 DAY AS pause FROM range(3) t(i)');
     const [x] = await readRows(path, 'parquet', [0, 3], ['x']);
     expect(plain(x)).toEqual([0, 1, 2]);
+    expect((await readRows(path, 'parquet', [0, 3], null)).map(({ name }) => name)).toEqual(['x']);
     await expect(readRows(path, 'parquet', [0, 3], ['pause'])).rejects.toMatchObject({
       code: 'invalid_file',
       message: expect.stringContaining('column "pause" is of type interval'),

@@ -171,11 +171,12 @@ export class ParquetFile implements RowFile {
   }
 
   #wanted(names: readonly string[] | null): Wanted[] {
-    return placesOf(this.#path, this.columns, names).map((place) => {
+    return placesOf(this.#path, this.columns, names).flatMap((place) => {
       const { name, type, sqlName, sqlType } = this.#columns[place] as ParquetColumn;
       const selection = selectionOf(sqlName, sqlType);
-      if (!selection) throw unsupportedType(this.#path, name, type);
-      return { name, ...selection };
+      if (selection) return [{ name, ...selection }];
+      if (names === null) return [];
+      throw unsupportedType(this.#path, name, type);
     });
   }
 
