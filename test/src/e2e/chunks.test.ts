@@ -5,6 +5,8 @@ import { join } from 'node:path';
 import type { ChunkOrder, ChunkSource } from '@remuda/core/bulk/chunk';
 import { type ChunkDoor, type ChunkEnd, chunkIdOf, type NewChunk } from '@remuda/core/bulk/chunk-door';
 import { createChunkDoor } from '@remuda/core/bulk/create-chunk-door';
+import { writeParquet } from '@remuda/core/bulk/input/columnar/columnar.fixture';
+import { openColumnar } from '@remuda/core/bulk/input/columnar/open-columnar';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Rig, setup } from '../integration/requests/rig.js';
 import { Fleet } from '../support/fleet.js';
@@ -105,6 +107,47 @@ describe('a chunk', () => {
         await chunkOf('identity-fp32', seen, 2, `seen-${seen.mtimeMs === source.mtimeMs}`),
       );
       expect(end).toMatchObject({ kind: 'failed', error: { code: 'source_unreadable' } });
+    }
+  });
+
+  it('of a Parquet file is read by number of row, or comes with its rows, and a row without a value fails alone', async () => {
+    const path = join(folder, 'rows.parquet');
+    await writeParquet(
+      path,
+      'SELECT i AS id, if(i = 2345, NULL, i)::FLOAT AS a, 1::DOUBLE AS b, 2::TINYINT AS c, 3::FLOAT AS d FROM range(5000) t(i)',
+    );
+    const { size: bytes, mtimeMs } = statSync(path);
+    const model = 'identity-fp32';
+    const whole = await chunkOf(model, { path, bytes, mtimeMs }, 3_000, 'parquet');
+    const inputs = [{ input: 'x', columns: ['a', 'b', 'c', 'd'], rowShape: [4] }];
+    const order: ChunkOrder = {
+      ...whole.order,
+      firstRow: 1_000,
+      range: { kind: 'rows', from: 1_000, to: 4_000 },
+      read: { format: 'parquet' },
+      mapping: { inputs, keep: [], idColumn: 'id' },
+    };
+    const opened = await openColumnar({ path, read: order.read, compression: 'none' });
+    const payload = await opened.payloadOf({ ...order }, ['id', 'a', 'b', 'c', 'd']);
+    await opened.close();
+    const travelling = { ...order, source: null, range: { kind: 'payload' } } as const;
+    for (const chunk of [
+      { ...whole, order },
+      { ...whole, id: chunkIdOf(model, 0, 3_000, 'payload'), order: travelling, payload },
+    ]) {
+      const end = await endOf(chunk);
+      if (end.kind !== 'done') throw new Error(JSON.stringify(end));
+      const { outputs, ids, failures } = end.result;
+      const elements = new Float32Array(new Uint8Array(outputs[0]?.bytes ?? []).buffer);
+      const expected = Array.from({ length: 3_000 }, (_, i) => (i === 1_345 ? 0 : i + 1_000));
+      expect(expected.map((_, row) => elements[4 * row])).toEqual(expected);
+      expect(ids?.slice(0, 2)).toEqual(['1000', '1001']);
+      expect(failures).toMatchObject([
+        {
+          index: 1_345,
+          error: { code: 'invalid_row', message: expect.stringContaining('row 2345: column "a"') },
+        },
+      ]);
     }
   });
 

@@ -58,8 +58,11 @@ export class ApiBulk implements BulkControl {
     return this.#api.ask(BulkFileDeleted, 'DELETE', filePath(id));
   }
 
-  upload(filename: string, content: AsyncIterable<Buffer | string>): Promise<BulkFile> {
-    return this.#api.send(BulkFile, '/v1/files', formWithFile({ purpose: 'batch' }, filename, content));
+  /** @param keptS seconds after which it may go; without it, it is kept until it is deleted */
+  upload(filename: string, content: AsyncIterable<Buffer | string>, keptS?: number): Promise<BulkFile> {
+    const expiry = { 'expires_after[anchor]': 'created_at', 'expires_after[seconds]': String(keptS) };
+    const fields = { purpose: 'batch', ...(keptS === undefined ? {} : expiry) };
+    return this.#api.send(BulkFile, '/v1/files', formWithFile(fields, filename, content));
   }
 
   /** The bytes from `from` on: status 206, or 200 and all of them where the server does not know ranges. */

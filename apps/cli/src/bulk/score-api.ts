@@ -35,6 +35,9 @@ interface Destination {
   errors: OutputPlace | undefined;
 }
 
+/** Nobody knows of the file that was sent but the job; `retry-failed` still needs it for a while. */
+const INPUT_KEPT_S = 30 * 24 * 3600;
+
 export async function scoreByApi({ options, context, signals }: Scoring): Promise<number> {
   const calls = new AbortController();
   const client = new ApiClient(options.url ?? context.config.url, {
@@ -136,7 +139,7 @@ class ApiScoring {
   }
 
   async #upload(upload: Upload): Promise<string> {
-    return (await uploadFile(this.#api, upload, this.#context.terminal)).id;
+    return (await uploadFile(this.#api, upload, this.#context.terminal, INPUT_KEPT_S)).id;
   }
 
   async #imageInputOf(model: string): Promise<string> {

@@ -18,10 +18,12 @@ export function fileUpload(path: string, bytes: number): Upload {
   return { filename: basename(path), content: createReadStream(path, { highWaterMark: 1 << 20 }), bytes };
 }
 
+/** @param keptS as ApiBulk.upload() has it */
 export function uploadFile(
   api: ApiBulk,
   { filename, content, bytes }: Upload,
   terminal: Terminal,
+  keptS?: number,
 ): Promise<BulkFile> {
   return withProgress(terminal, `sending ${filename}`, (say) => {
     async function* counted(): AsyncGenerator<Buffer | string> {
@@ -32,6 +34,6 @@ export function uploadFile(
         yield part;
       }
     }
-    return api.upload(filename, counted());
+    return api.upload(filename, counted(), keptS);
   });
 }

@@ -49,6 +49,9 @@ describe('remuda score', () => {
     expect(code).toBe(0);
     expect(fake.files.get(UPLOADED)?.toString()).toContain('filename="rows.jsonl"');
     expect(fake.files.get(UPLOADED)?.toString()).toContain('\r\n\r\n{"x": 1}\n\r\n--');
+    expect(fake.files.get(UPLOADED)?.toString()).toMatch(
+      /name="expires_after\[seconds\]"\r\n\r\n2592000\r\n/,
+    );
     expect(fake.created).toEqual([
       {
         model: 'add',
