@@ -31,6 +31,7 @@ export async function finishJob(deps: FinishDeps): Promise<Given> {
   const { spec, folder, log, output, delivery, expired, goOn } = deps;
   const { ledger, epoch } = log;
   const parts = ledger.parts(spec.output.unordered ? 'done' : 'rows');
+  await folder.removeJoined(epoch);
   const joining = { folder, parts, goOn };
   await writeFileWith(`${folder.path}/output.${epoch}`, (sink) => joinOutput(joining, output.encoder, sink));
   const failed = expired || ledger.rowsFailed > 0 || parts.some((part) => part.errors !== null);

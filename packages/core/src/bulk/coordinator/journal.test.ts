@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { joinErrors, joinOutput } from './joining.js';
 import { type JournalEntry, journalLine, readJournal, type Settled } from './journal-entries.js';
+import { Ledger } from './ledger.js';
 import { WorkFolder } from './work-folder.js';
 import { WorkLog } from './work-log.js';
 
@@ -108,9 +109,8 @@ describe('the journal of a bulk job', () => {
     const file = folder.file('journal', 1);
     const whole = await readFile(file);
     for (let length = 0; length <= whole.length; length++) {
-      await writeFile(file, whole.subarray(0, length));
-      const { ledger, lives } = await folder.read();
-      expect(lives[0]?.[1] ?? 0).toBeLessThanOrEqual(length);
+      const ledger = new Ledger();
+      for (const { entry, at } of readJournal(whole.subarray(0, length))) ledger.apply(entry, 1, at);
       const done = ledger.parts().reduce((sum, { rows }) => sum + rows, 0);
       const open = ledger.tasks().reduce((sum, { rows }) => sum + rows, 0);
       // Each row that was cut is done or to be done, once.
