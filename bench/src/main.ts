@@ -72,7 +72,7 @@ if (values.help) {
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130));
 
 const report = await measure(partNames(positionals));
-process.stdout.write(values.json ? `${JSON.stringify(report)}\n` : `${reportTable(report)}\n`);
+process.stdout.write(values.json ? `${JSON.stringify(asObject(report))}\n` : `${reportTable(report)}\n`);
 process.exitCode = report.ledger.lost + report.ledger.doubled === 0 ? 0 : 1;
 
 async function measure(names: readonly PartName[]): Promise<Report> {
@@ -92,6 +92,12 @@ async function measure(names: readonly PartName[]): Promise<Report> {
   const figures: Record<string, unknown> = {};
   for (const name of names) figures[PARTS[name].key] = await PARTS[name].run(context);
   return { ...figures, ledger: ledger.counts };
+}
+
+/** Bulk alone is its files and what was beside them; with other parts it stands under its name, as they do. */
+function asObject(report: Report): object {
+  const { bulk: files, ledger, ...others } = report;
+  return files && Object.keys(others).length === 0 ? { ...files, ledger } : report;
 }
 
 function partNames(given: readonly string[]): PartName[] {

@@ -48,7 +48,7 @@ async function main(): Promise<number> {
     rows: whole('--rows', values.rows),
     each: whole('--each', values.each),
     ...{ format, ordered: !values.unordered, keep: values.keep },
-    ...{ batchRows: 250, chunkRows: 1_000, waitMs: 10, lockMs: 2_000 },
+    ...{ batchRows: 250, chunkRows: 2_000, waitMs: 25, lockMs: 2_000 },
     say: (line) =>
       process.stderr.write(`${((Date.now() - begun) / 1_000).toFixed(1).padStart(6)} s  ${line}\n`),
   });

@@ -112,7 +112,7 @@ async function bestShape(plan: BulkPlan, folder: string, { log }: PartContext): 
   await plan.writeInput(input, plan.sweepRows);
   let best: { shape: LoopShape; seconds: number } | undefined;
   for (const shape of plan.shapes) {
-    const outcome = await runBulkLoop(plan.loopJob(shape, input, join(folder, `sweep.${plan.ending}`)));
+    const outcome = await runBulkLoop(plan.loopJob(shape, input, join(folder, `swept.${plan.ending}`)));
     log(
       `${plan.name}: loop, batch ${shape.batch} × ${shape.threads} threads: ${(outcome.rows / outcome.seconds).toFixed(1)} rows/s`,
     );
