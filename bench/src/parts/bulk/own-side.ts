@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type BulkJob, type BulkJobCreateInput, isBulkTerminal } from '@remuda/schemas';
 import type { BulkDesk } from '../../rig/bulk-desk.js';
 import { type MemoryPeaks, type Role, watchMemory } from '../../rig/memory-watch.js';
-import { endedChildrenMicros, machineMicros } from '../../rig/proc-stat.js';
+import { cpuMicros, endedChildrenMicros, machineMicros } from '../../rig/proc-stat.js';
 import { type CpuUse, cpuBetween, type Rig } from '../../rig/rig.js';
 
 /** All but the API, which has no part in it. */
@@ -21,7 +21,7 @@ export interface OwnRun {
   /** Native time of all runs. */
   deviceSeconds: number;
   memory: MemoryPeaks;
-  /** CPU in microseconds; that of the coordinator is what children of the worker used that have ended. */
+  /** CPU in microseconds. */
   cpu: CpuUse & { coordinator: number; total: number };
   /** Share of the machine that strangers took, 0 to 1. */
   othersShare: number;
@@ -33,7 +33,7 @@ export async function runBulkJob(rig: Rig, wanted: BulkJobCreateInput, cores: nu
   const stopWatch = watchMemory(rig, BULK_ROLES);
   const before = {
     cpu: rig.cpu(),
-    ended: endedMicros(rig),
+    coordinator: coordinatorMicros(rig),
     machine: machineMicros(),
     own: process.cpuUsage(),
   };
@@ -42,7 +42,7 @@ export async function runBulkJob(rig: Rig, wanted: BulkJobCreateInput, cores: nu
   const { ended, scoringSeconds } = await untilEnded(bulk, job.id);
   const seconds = (performance.now() - begun) / 1000;
   const used = cpuBetween(before.cpu, rig.cpu());
-  const coordinator = endedMicros(rig) - before.ended;
+  const coordinator = coordinatorMicros(rig) - before.coordinator;
   const total = used.total + coordinator;
   const others = machineMicros() - before.machine - total - microsOf(process.cpuUsage(before.own));
   return {
@@ -81,6 +81,9 @@ function requireWhole({ status, reason, progress }: BulkJob): void {
   throw new Error(`the job is ${status}: ${JSON.stringify({ reason, progress })}`);
 }
 
-function endedMicros(rig: Rig): number {
-  return rig.pids.worker.reduce((sum, pid) => sum + endedChildrenMicros(pid), 0);
+/** A coordinator ends soon after its job: then it is one of the children of the worker that have ended. */
+function coordinatorMicros(rig: Rig): number {
+  const { worker, coordinator } = rig.pids;
+  const ended = worker.reduce((sum, pid) => sum + endedChildrenMicros(pid), 0);
+  return coordinator.reduce((sum, pid) => sum + cpuMicros(pid), ended);
 }
