@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type BulkJob, type BulkJobCreateInput, isBulkTerminal } from '@remuda/schemas';
 import type { BulkDesk } from '../../rig/bulk-desk.js';
 import { type MemoryPeaks, type Role, watchMemory } from '../../rig/memory-watch.js';
-import { cpuMicros, endedChildrenMicros, machineMicros } from '../../rig/proc-stat.js';
+import { endedChildrenMicros, machineMicros } from '../../rig/proc-stat.js';
 import { type CpuUse, cpuBetween, type Rig } from '../../rig/rig.js';
 
 /** All but the API, which has no part in it. */
@@ -30,6 +30,7 @@ export interface OwnRun {
 /** @throws Error when it does not end well, or a row of it has no answer */
 export async function runBulkJob(rig: Rig, wanted: BulkJobCreateInput, cores: number): Promise<OwnRun> {
   const bulk = await rig.openBulk();
+  const children = childrenOfWorkers(rig);
   const stopWatch = watchMemory(rig, BULK_ROLES);
   const before = {
     cpu: rig.cpu(),
@@ -42,9 +43,11 @@ export async function runBulkJob(rig: Rig, wanted: BulkJobCreateInput, cores: nu
   const { ended, scoringSeconds } = await untilEnded(bulk, job.id);
   const seconds = (performance.now() - begun) / 1000;
   const used = cpuBetween(before.cpu, rig.cpu());
+  const machine = machineMicros() - before.machine;
+  await untilOnly(rig, children);
   const coordinator = coordinatorMicros(rig) - before.coordinator;
   const total = used.total + coordinator;
-  const others = machineMicros() - before.machine - total - microsOf(process.cpuUsage(before.own));
+  const others = machine - total - microsOf(process.cpuUsage(before.own));
   return {
     job: ended,
     rows: ended.progress.rows_done,
@@ -81,9 +84,16 @@ function requireWhole({ status, reason, progress }: BulkJob): void {
   throw new Error(`the job is ${status}: ${JSON.stringify({ reason, progress })}`);
 }
 
-/** A coordinator ends soon after its job: then it is one of the children of the worker that have ended. */
+/** Until the coordinator has ended, soon after its job, and its parent knows what it has used. */
+async function untilOnly(rig: Rig, children: readonly number[]): Promise<void> {
+  while (childrenOfWorkers(rig).some((pid) => !children.includes(pid))) await sleep(LOOK_EVERY_MS);
+}
+
+function childrenOfWorkers(rig: Rig): number[] {
+  return [...rig.pids.runner, ...rig.pids.coordinator];
+}
+
+/** Of children of the worker that have ended: coordinators, as no runner ends meanwhile. */
 function coordinatorMicros(rig: Rig): number {
-  const { worker, coordinator } = rig.pids;
-  const ended = worker.reduce((sum, pid) => sum + endedChildrenMicros(pid), 0);
-  return coordinator.reduce((sum, pid) => sum + cpuMicros(pid), ended);
+  return rig.pids.worker.reduce((sum, pid) => sum + endedChildrenMicros(pid), 0);
 }
