@@ -15,7 +15,7 @@ describe('the configuration', () => {
     expect(() => readConfig({ REMUDA_URL: 'fleet' }, '/')).toThrow(
       /REMUDA_URL: an http:\/\/ or https:\/\/ address/,
     );
-    expect(() => readConfig({ REMUDA_MODLES: 'm' }, '/')).toThrow(/did you mean REMUDA_MODELS\?/);
+    expect(() => readConfig({ REMUDA_MODLES: 'm' }, '/')).toThrow(/did you mean REMUDA_MODELS/);
     expect(() => readConfig({ REDIS_URL: 'localhost' }, '/')).toThrow(
       expect.objectContaining({ exitCode: 2 }),
     );

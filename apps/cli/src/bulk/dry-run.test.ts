@@ -88,26 +88,11 @@ describe('a dry run', () => {
   it('ends with 2 where the columns do not fit, says what is wrong, and scores nothing', async () => {
     const { run, fake, answers } = await setup();
     expect(await run([...DRY, '--map', 'x=[f0..f7]', '--outputs', 'scores'])).toBe(2);
-    expect(answers()).toMatchInlineSnapshot(`
-      "input  csv, 84 bytes
-        column  type
-        id      by its values
-        f0      by its values
-        f1      by its values
-        f2      by its values
-        who     by its values
-
-      mapping  to add version 1
-        input  datatype  row  columns  types
-        x      FP32
-
-      output
-        column  type
-
-      It would not run:
-        map.x: expected columns for all 8 names of f0..f7 (did you mean "f0" or "f1" or "f2"?), received no "f3", "f4", "f5", "f6", "f7"
-        output.outputs: the model has no output "scores", it has "score", "classes"; did you mean "score"?"
-    `);
+    const [, problems] = answers().split('It would not run:\n');
+    expect(problems).toMatch(
+      /map\.x: expected columns for all 8 names of f0\.\.f7.*"f3", "f4", "f5", "f6", "f7"/,
+    );
+    expect(problems).toMatch(/output\.outputs: the model has no output "scores".*did you mean "score"\?/);
     expect(fake.created).toEqual([]);
   });
 

@@ -150,7 +150,7 @@ function described({ job }: ScorePlan, input: OpenedInput, signature: ModelSigna
       compression: input.compression,
       rows: input.totalRows,
       // Of images it is that of the list of their names.
-      bytes: input.read.format === 'list' ? null : input.totalBytes,
+      bytes: input.read.format === 'images' ? null : input.totalBytes,
       columns: [...input.columns],
     },
     mapping,

@@ -80,6 +80,14 @@ const RESUMABLE = new Set([
   'internal',
   'model_not_loaded',
   'model_not_found',
+  'version_not_found',
+  'model_load_failed',
+  'signature_unavailable',
+  'source_unavailable',
+  'source_unreadable',
+  'file_not_found',
+  'invalid_file',
+  'output_exists',
 ]);
 
 function seconds(ms: number | null | undefined): number | null {

@@ -210,7 +210,9 @@ export class Coordinator {
     const log = this.#log as WorkLog;
     const { settled } = log.ledger;
     const { spec } = this.#job;
-    this.#opened ??= await (settled ? reopenJob(settled, this.#validating()) : openJob(this.#validating()));
+    this.#opened ??= await (settled
+      ? reopenJob(settled, log.ledger.next.row, this.#validating())
+      : openJob(this.#validating()));
     const { target, input } = this.#opened;
     const { mapping } = this.#opened.settled;
     const { tools, door } = this.#deps;

@@ -16,6 +16,7 @@ import { DuplicateIds } from './duplicate-ids.js';
 import type { Settled } from './journal-entries.js';
 import { modelOfLines } from './model-of-lines.js';
 import type { Patience } from './patience.js';
+import { changed } from './scoring.js';
 import type { CoordinatorTools } from './tools.js';
 
 export interface ValidatingDeps {
@@ -75,12 +76,27 @@ export async function openJob(deps: ValidatingDeps): Promise<Opened> {
   }
 }
 
-/** The same after a crash: all as it was settled. @throws RemudaError where that does not hold any more */
-export async function reopenJob(settled: Settled, deps: ValidatingDeps): Promise<Opened> {
+/**
+ * The same after a crash: all as it was settled.
+ * @param next row that is read next @throws RemudaError where that does not hold any more
+ */
+export async function reopenJob(settled: Settled, next: number, deps: ValidatingDeps): Promise<Opened> {
   const { spec, tools, work, signal, fetched } = deps;
   const path = await tools.locate(spec, work, { signal, progress: fetched });
+  const facts = await factsOf(path);
+  const before = settled.mtimeMs !== 0 || facts.mtimeMs !== 0;
+  if (before && (facts.bytes !== settled.bytes || facts.mtimeMs !== settled.mtimeMs))
+    throw facts.mtimeMs === 0 ? gone(path) : changed(settled, facts, next);
   const target = await resolved(settled.model, settled.version, deps);
   return { input: await tools.open(spec, path, work), settled, target };
+}
+
+function gone(path: string): RemudaError {
+  return new RemudaError(
+    'file_not_found',
+    `the input ${path} is not there any more: put it back, then resume the job; nothing that was done is lost`,
+    { path },
+  );
 }
 
 /** A file's size and time; of what is no file (a folder of images) nothing is compared. */

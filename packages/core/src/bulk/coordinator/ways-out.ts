@@ -22,12 +22,14 @@ export class Left extends Error {
   override readonly name = 'Left';
 }
 
-const PASSES = new Set(['disk_full', 'model_not_loaded', 'model_not_found', 'version_not_found']);
+/** Also before the first row: what has been fetched is kept. */
+const ALWAYS_PASSES = new Set(['disk_full', 'source_unavailable']);
+const PASSES = new Set(['output_exists', 'model_not_loaded', 'model_not_found', 'version_not_found']);
 
 /** An error as the end or the pause that it means. @param begun rows have been run: there is something to go on with */
 export function wayOut(error: unknown, begun: boolean): PauseJob | unknown {
   if (error instanceof PauseJob || !(error instanceof RemudaError)) return error;
-  if (error.code === 'disk_full' || (begun && PASSES.has(error.code)))
+  if (ALWAYS_PASSES.has(error.code) || (begun && PASSES.has(error.code)))
     return new PauseJob(toItemError(error));
   return error;
 }

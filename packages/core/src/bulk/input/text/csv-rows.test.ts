@@ -95,8 +95,9 @@ describe('a bad record fails alone, by line and column', () => {
     });
     expect(rows.map(({ s, n }) => [s, n])).toEqual([
       ['a\nb', 1],
-      [null, null],
-      [null, null],
+      // The rest of the row is kept: its id names the row that failed.
+      ['c\n\nd', null],
+      ['e', null],
       ['f', 2],
     ]);
     expect(failures.get(1)?.message).toBe(

@@ -52,12 +52,14 @@ class CsvBlock {
     );
     const again = texts.filter((taker) => taker !== null);
     if (again.length > 0) await this.#give(again, () => undefined, turns);
+    // A record that is there keeps its other fields, its id above all, where one is not of its type.
+    const unread = new Map(this.#failures);
     const columns = takers.map((taker, i) =>
       (texts[i] ?? taker).column((row, what) => this.#fail(row, `column "${taker.name}": ${what}`)),
     );
     return {
       rows: this.#records.length,
-      columns: blankRows(columns, this.#failures),
+      columns: blankRows(columns, unread),
       failures: this.#failures,
       rawOf: (row) => this.#rawOf(row),
     };
