@@ -164,6 +164,16 @@ export const BulkJobCreate = z
 export type BulkJobCreate = z.infer<typeof BulkJobCreate>;
 export type BulkJobCreateInput = z.input<typeof BulkJobCreate>;
 
+/** `endpoint` of a batch of the OpenAI clients, and `url` of its lines; or the route of a model that takes a request. */
+export const BATCH_ENDPOINT = '/v1/inference-requests';
+
+/** Whether it is one of these. @param model default: of any model */
+export function isBatchEndpoint(url: string, model?: string): boolean {
+  if (url === BATCH_ENDPOINT) return true;
+  const named = /^\/v1\/models\/([^/]+)\/requests$/.exec(url)?.[1];
+  return named !== undefined && (model === undefined || named === model);
+}
+
 /** What the OpenAI client sends to POST /v1/batches. */
 export const OpenAiBatchCreate = z
   .object({
@@ -172,7 +182,7 @@ export const OpenAiBatchCreate = z
       .string()
       .min(1)
       .max(256)
-      .describe('/v1/inference-requests; each line names its model in its body.'),
+      .describe(`${BATCH_ENDPOINT}, or /v1/models/{model}/requests; each line names its model in its body.`),
     completion_window: z.string().regex(/^[1-9][0-9]{0,3}h$/, { error: 'hours, such as "24h"' }),
     metadata: Labels.nullish(),
     output_expires_after: z

@@ -5,7 +5,16 @@
 import { sightOf } from '@remuda/core/access/caller';
 import type { BulkCaller } from '@remuda/core/bulk/bulk-use-cases';
 import type { CallOnce } from '@remuda/core/requests/idempotency';
-import { BulkJob, BulkJobCreate, BulkJobPage, LIMITS, OpenAiBatchCreate, refuse } from '@remuda/schemas';
+import {
+  BATCH_ENDPOINT,
+  BulkJob,
+  BulkJobCreate,
+  BulkJobPage,
+  isBatchEndpoint,
+  LIMITS,
+  OpenAiBatchCreate,
+  refuse,
+} from '@remuda/schemas';
 import type { FastifyRequest } from 'fastify';
 import * as z from 'zod';
 import { parsed } from '../bodies/admin-body.js';
@@ -37,8 +46,6 @@ const WaitQuery = z.strictObject({
 });
 const DEFAULT_LIMIT = 20;
 
-/** What its clients put into `endpoint`; each line of their files names it too. */
-const ENDPOINT = '/v1/inference-requests';
 const HEADERS = z.object({ 'idempotency-key': z.string().optional().describe(IDEMPOTENCY_KEY) });
 
 export function batchRoutes(app: App, deps: ServerDeps): void {
@@ -50,7 +57,7 @@ function createRoute(app: App, deps: ServerDeps): void {
   const schema = {
     tags: ['batches'],
     summary: 'Score a file',
-    description: `Body: ours (model, input, …), or that of the OpenAI clients (input_file_id, endpoint "${ENDPOINT}").`,
+    description: `Body: ours (model, input, …), or that of the OpenAI clients (input_file_id, endpoint "${BATCH_ENDPOINT}").`,
     response: {
       200: json('The batch, at its beginning.', BulkJob),
       ...problems(400, 404, 409, 413, 415, 422, 429, 503),
@@ -84,8 +91,8 @@ async function create(
   const { bulk } = deps;
   if (isOpenAi(body)) {
     const wanted = parsed(OpenAiBatchCreate, body);
-    if (wanted.endpoint !== ENDPOINT)
-      refuse(['endpoint'], `"${ENDPOINT}"`, `"${wanted.endpoint}"`, 'invalid_request');
+    if (!isBatchEndpoint(wanted.endpoint))
+      refuse(['endpoint'], `"${BATCH_ENDPOINT}"`, `"${wanted.endpoint}"`, 'invalid_request');
     await bulk.files.get(wanted.input_file_id, sightOf(caller));
     return bulk.createOpenAi(wanted, by);
   }

@@ -21,7 +21,7 @@ export interface OwnRun {
   /** Native time of all runs. */
   deviceSeconds: number;
   memory: MemoryPeaks;
-  /** CPU in microseconds; that of the coordinator is what children of the worker used that have ended. */
+  /** CPU in microseconds. */
   cpu: CpuUse & { coordinator: number; total: number };
   /** Share of the machine that strangers took, 0 to 1. */
   othersShare: number;
@@ -30,10 +30,11 @@ export interface OwnRun {
 /** @throws Error when it does not end well, or a row of it has no answer */
 export async function runBulkJob(rig: Rig, wanted: BulkJobCreateInput, cores: number): Promise<OwnRun> {
   const bulk = await rig.openBulk();
+  const children = childrenOfWorkers(rig);
   const stopWatch = watchMemory(rig, BULK_ROLES);
   const before = {
     cpu: rig.cpu(),
-    ended: endedMicros(rig),
+    coordinator: coordinatorMicros(rig),
     machine: machineMicros(),
     own: process.cpuUsage(),
   };
@@ -42,9 +43,11 @@ export async function runBulkJob(rig: Rig, wanted: BulkJobCreateInput, cores: nu
   const { ended, scoringSeconds } = await untilEnded(bulk, job.id);
   const seconds = (performance.now() - begun) / 1000;
   const used = cpuBetween(before.cpu, rig.cpu());
-  const coordinator = endedMicros(rig) - before.ended;
+  const machine = machineMicros() - before.machine;
+  await untilOnly(rig, children);
+  const coordinator = coordinatorMicros(rig) - before.coordinator;
   const total = used.total + coordinator;
-  const others = machineMicros() - before.machine - total - microsOf(process.cpuUsage(before.own));
+  const others = machine - total - microsOf(process.cpuUsage(before.own));
   return {
     job: ended,
     rows: ended.progress.rows_done,
@@ -81,6 +84,16 @@ function requireWhole({ status, reason, progress }: BulkJob): void {
   throw new Error(`the job is ${status}: ${JSON.stringify({ reason, progress })}`);
 }
 
-function endedMicros(rig: Rig): number {
+/** Until the coordinator has ended, soon after its job, and its parent knows what it has used. */
+async function untilOnly(rig: Rig, children: readonly number[]): Promise<void> {
+  while (childrenOfWorkers(rig).some((pid) => !children.includes(pid))) await sleep(LOOK_EVERY_MS);
+}
+
+function childrenOfWorkers(rig: Rig): number[] {
+  return [...rig.pids.runner, ...rig.pids.coordinator];
+}
+
+/** Of children of the worker that have ended: coordinators, as no runner ends meanwhile. */
+function coordinatorMicros(rig: Rig): number {
   return rig.pids.worker.reduce((sum, pid) => sum + endedChildrenMicros(pid), 0);
 }

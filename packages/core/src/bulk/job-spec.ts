@@ -2,6 +2,7 @@
 import { stat } from 'node:fs/promises';
 import { basename, dirname, extname, join, resolve } from 'node:path';
 import {
+  BATCH_ENDPOINT,
   BULK_OUTPUT_FORMATS,
   type BulkCompression,
   type BulkFormat,
@@ -24,7 +25,6 @@ export interface BulkAsk {
   files: Pick<BulkFiles, 'get'>;
 }
 
-const ENDPOINT = '/v1/inference-requests';
 const HOUR_MS = 3_600_000;
 
 /** @throws RemudaError invalid_request, file_not_found */
@@ -34,7 +34,7 @@ export async function specOf(wanted: BulkJobCreate, ask: BulkAsk): Promise<BulkS
   const output = outputOf(wanted.output, input);
   return {
     ...common(ask, output),
-    ...{ model, input, output, endpoint: ENDPOINT, completionWindow: 'none', expiresAt: null },
+    ...{ model, input, output, endpoint: BATCH_ENDPOINT, completionWindow: 'none', expiresAt: null },
     ...{ ...(version && { version }), ...(map && { map }), ...(id_column && { idColumn: id_column }) },
     ...(parameters && { parameters }),
     ...(max_errors !== undefined && { maxErrors: max_errors }),

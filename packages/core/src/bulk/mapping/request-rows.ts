@@ -3,8 +3,10 @@
  * go through the checks of the API, so that a line is judged as the request of its own that it could have been.
  */
 import {
+  BATCH_ENDPOINT,
   InputValue,
   InvalidInputError,
+  isBatchEndpoint,
   type ModelSignature,
   RequestOptions,
   refuse,
@@ -27,8 +29,6 @@ const RequestLine = RequestOptions.extend({
   custom_id: z.string().optional(),
   model: z.string().optional(),
 });
-
-const ENDPOINT = '/v1/inference-requests';
 
 /** Method and url may have been looked at, and left out, where lines were told apart. */
 const OpenAiLine = z.looseObject({
@@ -80,10 +80,8 @@ function requestRow(
 
 function bodyOf(line: Record<string, unknown>, { model }: ModelSignature): z.infer<typeof RequestLine> {
   const { url, body } = parsed(OpenAiLine, line);
-  const own = `/v1/models/${model}/requests`;
-  if (url !== undefined && url !== ENDPOINT && url !== own) {
-    refuse(['url'], `${ENDPOINT} or ${own}`, `"${url}"`);
-  }
+  if (url !== undefined && !isBatchEndpoint(url, model))
+    refuse(['url'], `${BATCH_ENDPOINT} or /v1/models/${model}/requests`, `"${url}"`);
   return body;
 }
 

@@ -2,6 +2,7 @@
  * What a line of JSONL is: plain columns, one request, a line of OpenAI's batch format, or any of these under `input`
  * in the file of the errors of another job. Told by the first rows, then the same for the whole file.
  */
+import { BATCH_ENDPOINT } from '@remuda/schemas';
 import type { ReadSettings } from '../../chunk.js';
 import type { ColumnInfo } from '../../columns.js';
 import { isObject, type JsonObject } from './json-lines.js';
@@ -85,7 +86,7 @@ function openAiLine({ custom_id, method, url, body }: JsonObject): RequestLine |
     return 'has no "custom_id"; give each line a text of its own that its answer comes back with';
   if (customId === undefined) return `custom_id: ${shown(custom_id)}, where a text was expected`;
   if (method !== 'POST') return `method: ${shown(method)}, where "POST" was expected`;
-  if (typeof url !== 'string') return `url: ${shown(url)}, where "/v1/inference-requests" was expected`;
+  if (typeof url !== 'string') return `url: ${shown(url)}, where "${BATCH_ENDPOINT}" was expected`;
   if (!isObject(body)) return `body: ${shown(body)}, where an object with "model" and "inputs" was expected`;
   return { customId, url, content: body, parameters: null };
 }
