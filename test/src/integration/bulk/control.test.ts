@@ -35,7 +35,7 @@ it('a file is scored whole and in order, and leaves neither chunks nor work fold
   expect(job).toMatchObject({ version: '1', request_counts: { total: 50, completed: 50, failed: 0 } });
   expect(job.progress).toMatchObject({ rows_done: 50, rows_total: 50, rows_in_flight: 0, rows_repeated: 0 });
   expect(await rig.chunks()).toEqual([]);
-  expect(existsSync(rig.file('.a.out.jsonl.remuda'))).toBe(false);
+  await expect.poll(() => existsSync(rig.file('.a.out.jsonl.remuda'))).toBe(false);
   expect(existsSync(rig.file('a.out.errors.jsonl'))).toBe(false);
 });
 
