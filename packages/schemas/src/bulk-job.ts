@@ -282,7 +282,12 @@ export const BulkJob = z
       compression: BulkCompression,
     }),
     output: z.strictObject({
-      uri: z.string().nullable(),
+      uri: z
+        .string()
+        .nullable()
+        .describe(
+          'NAME.incomplete where the job ended before all rows were done; null: a file of the server.',
+        ),
       errors_uri: z.string().nullable(),
       format: BulkOutputFormat,
       compression: BulkCompression,

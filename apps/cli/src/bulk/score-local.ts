@@ -3,7 +3,7 @@
  * finished, everything stops, and the command that goes on is printed. A second one stops at once; then only what was
  * under way is run again.
  */
-import { rename, rm, stat } from 'node:fs/promises';
+import { rm } from 'node:fs/promises';
 import { isAbsolute, join } from 'node:path';
 import { Readable } from 'node:stream';
 import { fetchInput } from '@remuda/core/bulk/input/fetch-input';
@@ -205,9 +205,7 @@ function isOver(job: BulkJob): boolean {
   return endOf(job) === 'ended' && (job.status !== 'failed' || job.hint === null);
 }
 
-/**
- * A job that has failed gives what is done, which must not look whole. @returns where it is now. Going on means that the errors so far are borne.
- */
+/** @returns where what is done is, of a job that has failed. Going on means that the errors so far are borne. */
 async function setAside(
   job: BulkJob,
   { folder, record }: Pick<LocalJob, 'folder' | 'record'>,
@@ -217,14 +215,8 @@ async function setAside(
   const more = typeof limit === 'number' ? { max_errors: limit + job.progress.rows_failed } : {};
   if (job.reason?.code === 'too_many_errors')
     await writeLocalRecord(folder, { ...record, wanted: { ...rest, ...more } });
-  const path = wanted.output?.uri;
-  if (path === undefined || !isAbsolute(path)) return undefined;
-  const given = await stat(path).catch(() => undefined);
-  // What lay there before is not ours.
-  if (!given || given.mtimeMs < job.created_at * 1_000) return undefined;
-  const aside = incompleteOf(path);
-  await rename(path, aside);
-  return aside;
+  const { uri } = job.output;
+  return uri !== null && uri !== wanted.output?.uri ? uri : undefined;
 }
 
 /** undefined: the person asked for the end before it ran. */

@@ -95,6 +95,8 @@ export interface BulkState {
   faults: BulkFault[];
   outputFileId: string | null;
   errorFileId: string | null;
+  /** Where the output is, where it is no file of the server; null: it has not been given. */
+  outputUri: string | null;
   /** Where the file of errors is, with an output that is no file of the server; null: there is none. */
   errorsUri: string | null;
   /** How often its failed rows were asked for anew. */
@@ -148,6 +150,7 @@ export function newBulkState(): BulkState {
     faults: [],
     outputFileId: null,
     errorFileId: null,
+    outputUri: null,
     errorsUri: null,
     round: 0,
     forgive: false,

@@ -42,7 +42,7 @@ export function presentBulkJob(job: StoredBulkJob): BulkJob {
       compression: spec.input.compression,
     },
     output: {
-      uri: spec.output.uri,
+      uri: state.outputUri ?? spec.output.uri,
       errors_uri: state.errorsUri,
       format: spec.output.format,
       compression: spec.output.compression,

@@ -78,7 +78,7 @@ it('paused it rests until it is resumed; a priority can be changed meanwhile', a
   expect(ys('r.out.jsonl')).toEqual(count(60).map((x) => 2 * x));
 });
 
-it('cancelled it gives what is done', async () => {
+it('cancelled it gives what is done, under a name that says that it is not whole', async () => {
   await rig.steer('hold', true);
   const { id } = await rig.create(rig.rows('x.jsonl', count(60)), 'x.out.jsonl');
   await rig.until(id, ({ progress }) => progress.chunks_in_flight > 0);
@@ -88,7 +88,9 @@ it('cancelled it gives what is done', async () => {
   expect((await rig.bulk.cancel(id)).status).toBe('cancelling');
   const job = await rig.status(id, 'cancelled');
   expect(job.cancelled_at).not.toBeNull();
-  expect(ys('x.out.jsonl')).toEqual(count(16).map((x) => 2 * x));
+  expect(job.output.uri).toMatch(/x\.out\.jsonl\.incomplete$/);
+  expect(ys('x.out.jsonl.incomplete')).toEqual(count(16).map((x) => 2 * x));
+  expect(rig.has('x.out.jsonl')).toBe(false);
   await expect(rig.bulk.resume(id)).rejects.toMatchObject({ code: 'batch_state' });
 });
 
@@ -100,7 +102,7 @@ it('cancelled while much is under way it ends all of it', async () => {
   await rig.status(id, 'cancelled');
   await rig.steer('hold', false);
   expect(await rig.chunks()).toEqual([]);
-  expect(rig.text('y.out.jsonl')).toBe('');
+  expect(rig.text('y.out.jsonl.incomplete')).toBe('');
 });
 
 it('too many errors end it; resumed it goes on, and what has failed can be run anew', async () => {
@@ -111,7 +113,8 @@ it('too many errors end it; resumed it goes on, and what has failed can be run a
   expect(failed.reason?.code).toBe('too_many_errors');
   expect(failed.reason?.message).toContain('row 5: invalid_row: x is bad');
   expect(failed.hint).toBe(`remuda batches resume ${id}`);
-  expect(ys('e.out.jsonl').length).toBe(failed.progress.rows_done);
+  expect(ys('e.out.jsonl.incomplete').length).toBe(failed.progress.rows_done);
+  expect(rig.has('e.out.jsonl')).toBe(false);
   for (let tries = 0; tries < 5; tries++) {
     const { status } = await rig.bulk.get(id);
     if (status === 'completed') break;
@@ -119,6 +122,7 @@ it('too many errors end it; resumed it goes on, and what has failed can be run a
     await rig.status(id, 'failed', 'completed');
   }
   expect(ys('e.out.jsonl')).toEqual(bad.map((x) => (x === BAD.row ? 'invalid_row' : 2 * x)));
+  expect(rig.has('e.out.jsonl.incomplete')).toBe(false);
   const again = await rig.bulk.retryFailed(id);
   expect(again.status).toBe('in_progress');
   await rig.status(id, 'failed', 'completed');
@@ -230,6 +234,26 @@ it('a job that Redis has lost goes on where it was when it is created anew', asy
   expect(ys('z.out.jsonl')).toEqual(count(60).map((x) => 2 * x));
   const sent = Object.keys(await rig.redis.hgetall(`${rig.prefix}:door:sent`)).map(Number);
   expect(Math.min(...sent)).toBe(16);
+});
+
+it('a job that is created anew and wants other answers begins anew', async () => {
+  await rig.steer('hold', true);
+  const input = rig.rows('o.jsonl', count(60));
+  const { id } = await rig.create(input, 'o.out.jsonl');
+  await rig.until(id, ({ progress }) => progress.chunks_in_flight > 0);
+  await rig.bulk.pause(id);
+  await rig.steer('hold', false);
+  await rig.until(id, ({ status, progress }) => status === 'paused' && progress.rows_done === 16);
+  await expect.poll(() => rig.living.has(id)).toBe(false);
+  await rig.store.remove(id);
+  const anew = await rig.create(input, 'o.out.jsonl', { output: { format: 'csv' } });
+  const job = await rig.status(anew.id, 'completed');
+  expect(job.progress.rows_done).toBe(60);
+  const lines = rig.text('o.out.jsonl').trimEnd().split('\n');
+  expect(lines[0]).toMatch(/^row,custom_id,/);
+  expect(lines).toHaveLength(61);
+  const sent = Object.keys(await rig.redis.hgetall(`${rig.prefix}:door:sent`)).map(Number);
+  expect(Math.min(...sent)).toBe(0);
 });
 
 it('a batch of the OpenAI form that is not done in its window gives what is done, and names the rest', async () => {

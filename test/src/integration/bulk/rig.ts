@@ -1,5 +1,5 @@
 /** Bulk jobs with a real Redis, real files and real coordinator processes, and a door that answers at once. */
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -140,6 +140,10 @@ export class BulkRig {
 
   text(name: string): string {
     return readFileSync(this.file(name), 'utf8');
+  }
+
+  has(name: string): boolean {
+    return existsSync(this.file(name));
   }
 
   /** A JSONL file with one number a row. */

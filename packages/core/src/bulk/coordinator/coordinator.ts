@@ -359,6 +359,7 @@ export class Coordinator {
     const files = {
       ...{ output: `${path}/output.${epoch}`, errors: `${path}/failed.${epoch}` },
       mark: `${ledger.round}.${ledger.rowsDone}.${ledger.rowsFailed}.${status}`,
+      whole: status === 'begun' || status === 'completed',
     };
     return this.#deps.tools.delivery({ ...this.#job, state: this.#book.state as BulkState }, files);
   }

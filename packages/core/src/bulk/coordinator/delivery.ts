@@ -24,23 +24,33 @@ function toTarget(
   parts: DeliveryFiles,
   { signal }: DeliveryDeps,
 ): Delivery {
-  const target = parseTarget(output.uri as string);
+  const place = parts.whole ? (output.uri as string) : incompleteUri(output.uri as string);
+  const target = parseTarget(place);
   const errors = parseTarget(output.errorsUri as string);
   const patience = new Patience();
   const options = (overwrite: boolean) => ({ overwrite, patience, signal });
   return {
     check: async () => {
-      await checkTarget(target, options(output.overwrite));
+      await checkTarget(target, options(output.overwrite || !parts.whole));
       await checkTarget(errors, options(true));
     },
     async give(failed, again) {
       if (failed) await deliver(parts.errors, errors, options(true));
       // Of a round before, in which some had failed.
       else if (again && errors.kind === 'path') await rm(errors.path, { force: true });
-      await deliver(parts.output, target, options(again || output.overwrite));
-      return { outputFileId: null, errorFileId: null, errorsUri: failed ? output.errorsUri : null };
+      await deliver(parts.output, target, options(again || output.overwrite || !parts.whole));
+      if (parts.whole && target.kind === 'path') await rm(incompleteUri(target.path), { force: true });
+      return {
+        ...{ outputUri: place, outputFileId: null, errorFileId: null },
+        errorsUri: failed ? output.errorsUri : null,
+      };
     },
   };
+}
+
+/** Where an output goes of which rows are missing: a query of S3 stays at the end. */
+export function incompleteUri(uri: string): string {
+  return uri.startsWith('s3://') ? uri.replace(/(\?.*)?$/, '.incomplete$1') : `${uri}.incomplete`;
 }
 
 function intoStore(job: StoredBulkJob, parts: DeliveryFiles, { files }: DeliveryDeps): Delivery {
@@ -59,7 +69,7 @@ function intoStore(job: StoredBulkJob, parts: DeliveryFiles, { files }: Delivery
       // As that API has it: where no row has an answer there is no file of answers.
       const empty = spec.input.openai && ((await stat(parts.output).catch(() => null))?.size ?? 1) === 0;
       const outputFileId = empty ? null : await adopt('output', parts.output, `${spec.id}_output.${ending}`);
-      return { outputFileId, errorFileId, errorsUri: null };
+      return { outputUri: null, outputFileId, errorFileId, errorsUri: null };
     },
   };
 }

@@ -46,7 +46,7 @@ export async function finishJob(deps: FinishDeps): Promise<Given> {
   const again = ledger.given;
   if (!again) await delivery.check();
   // What lies there after this line is what this job has put there.
-  await log.commit({ k: 'give', round: ledger.round });
+  if (deps.last) await log.commit({ k: 'give', round: ledger.round });
   goOn();
   return delivery.give(failed, again);
 }

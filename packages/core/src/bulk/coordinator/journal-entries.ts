@@ -7,6 +7,7 @@ import { crc32 } from 'node:zlib';
 import type { BulkCompression } from '@remuda/schemas';
 import type { ChunkRange, ChunkSource, Mapping, ReadSettings } from '../chunk.js';
 import type { InputPosition } from '../input/bulk-input.js';
+import type { BulkSpecOutput } from '../job-record.js';
 
 export const JOURNAL_FORM = 1;
 
@@ -20,6 +21,8 @@ export interface Settled {
   read: ReadSettings;
   compression: BulkCompression;
   mapping: Mapping;
+  /** What is made of the answers: a job that goes on with this work must want the same. */
+  answers: Pick<BulkSpecOutput, 'format' | 'compression' | 'outputs' | 'topK' | 'argmax'>;
   /** The input as it was then. */
   bytes: number;
   mtimeMs: number;

@@ -12,6 +12,7 @@ const settled: Settled = {
   ...{ model: 'm', version: '1', batchRows: 4, path: '/in', bytes: 1, mtimeMs: 1, compression: 'none' },
   ...{ read: { format: 'jsonl' }, mapping: { inputs: [], keep: [], idColumn: null } },
   ...{ totalRows: null, totalBytes: null },
+  answers: { format: 'jsonl', compression: 'none', argmax: false },
 };
 
 let path: string;

@@ -58,6 +58,8 @@ export interface DeliveryFiles {
   errors: string;
   /** The same for the same content: made again after a crash, it is the same file. */
   mark: string;
+  /** Every row has its answer. What is not whole must not look it: it goes beside its place (incompleteUri). */
+  whole: boolean;
 }
 
 /** Where joined files go at the end. */
@@ -72,6 +74,8 @@ export interface Delivery {
 }
 
 export interface Given {
+  /** Where the output is, where it is no file of the server. */
+  outputUri: string | null;
   outputFileId: string | null;
   errorFileId: string | null;
   errorsUri: string | null;

@@ -68,12 +68,18 @@ export async function openJob(deps: ValidatingDeps): Promise<Opened> {
       ...{ read: readWithTypes(input, mapping, signature), compression: input.compression },
       ...(await factsOf(path)),
       ...{ totalRows: input.totalRows, totalBytes: input.totalBytes },
+      answers: answersOf(spec),
     };
     return { input, settled, target };
   } catch (error) {
     await input.close();
     throw error;
   }
+}
+
+function answersOf({ output }: BulkSpec): Settled['answers'] {
+  const { format, compression, outputs, topK, argmax } = output;
+  return { format, compression, argmax, ...(outputs && { outputs }), ...(topK && { topK }) };
 }
 
 /**
