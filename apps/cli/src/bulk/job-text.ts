@@ -1,5 +1,5 @@
 /** A bulk job as a person reads it: what it has done, how fast and where, and what to do next. */
-import type { BulkJob, BulkJobStatus } from '@remuda/schemas';
+import { type BulkJob, type BulkJobStatus, isBulkTerminal } from '@remuda/schemas';
 import { itemErrorText } from '../api/problem-text.js';
 import { duration } from '../terminal/figures.js';
 import { type Column, tableLines } from '../terminal/table.js';
@@ -35,7 +35,9 @@ export function jobLines(job: BulkJob, { colours, width }: Terminal, places: Sho
 
 function factsOf(job: BulkJob, places: ShownPlaces): string[][] {
   const { progress, status, output, output_file_id, error_file_id, priority } = job;
-  const written = places.output ?? output.uri ?? output_file_id;
+  // Of a job that failed before it ran, nothing lies there.
+  const isGiven = status !== 'failed' || progress.rows_done > 0;
+  const written = isGiven ? (places.output ?? output.uri ?? output_file_id) : null;
   const failedTo = places.errors ?? output.errors_uri ?? error_file_id;
   const ended = status === 'completed';
   return [
@@ -49,8 +51,8 @@ function factsOf(job: BulkJob, places: ShownPlaces): string[][] {
       ? [['  rows/s', `${rate(progress.rows_done / progress.elapsed_s)} from beginning to end`]]
       : []),
     ['  device-seconds', progress.device_seconds.toFixed(1)],
-    ...(ended || status === 'cancelled' ? [] : [['  priority', String(priority)]]),
-    ...(written ? [['  output', written]] : []),
+    ...(isBulkTerminal(status) ? [] : [['  priority', String(priority)]]),
+    ...(written ? [[isBulkTerminal(status) ? '  output' : '  output to', written]] : []),
     ...(failedTo && progress.rows_failed > 0 ? [['  errors', failedTo]] : []),
   ];
 }

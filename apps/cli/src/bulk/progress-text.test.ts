@@ -17,6 +17,8 @@ describe('how far a bulk job is', () => {
       progress: { rows_total: null, rows_done: 50, bytes_read: 250_000, rows_per_s: 9.81, eta_s: 4_000 },
     });
     expect(progressText(job)).toBe('25.0 %  50 rows  9.8 rows/s  ETA 1 h 06 min');
+    const ahead = { rows_total: null, rows_done: 30, rows_in_flight: 20, bytes_read: 1_000_000 };
+    expect(progressText(jobWith({ progress: ahead }))).toBe('60.0 %  30 rows');
   });
 
   it('has no percent where nothing is known, and says what goes on', () => {

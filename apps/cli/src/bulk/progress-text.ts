@@ -27,11 +27,13 @@ export function progressText(job: BulkJob): string {
 
 /** By rows where their number is known, else by bytes; null: nothing to measure it by. */
 export function shareDone({ progress, status }: BulkJob): number | null {
-  const { rows_total, rows_done, bytes_total, bytes_read } = progress;
+  const { rows_total, rows_done, rows_in_flight, bytes_total, bytes_read } = progress;
   if (status === 'completed') return 1;
   if (rows_total !== null && rows_total > 0) return Math.min(1, rows_done / rows_total);
-  if (bytes_total !== null && bytes_total > 0) return Math.min(1, bytes_read / bytes_total);
-  return null;
+  if (bytes_total === null || bytes_total === 0) return null;
+  // What is read is not done yet.
+  const done = rows_in_flight > 0 ? rows_done / (rows_done + rows_in_flight) : 1;
+  return Math.min(1, (bytes_read / bytes_total) * done);
 }
 
 function rowsText({ progress: { rows_total, rows_done } }: BulkJob): string {

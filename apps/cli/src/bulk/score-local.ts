@@ -3,13 +3,14 @@
  * finished, everything stops, and the command that goes on is printed. A second one stops at once; then only what was
  * under way is run again.
  */
-import { rm } from 'node:fs/promises';
-import { join } from 'node:path';
+import { rename, rm, stat } from 'node:fs/promises';
+import { isAbsolute, join } from 'node:path';
 import { Readable } from 'node:stream';
 import { fetchInput } from '@remuda/core/bulk/input/fetch-input';
 import { newBulkJobId } from '@remuda/core/ids';
 import type { BulkJob } from '@remuda/schemas';
 import { CliError, Interrupted, reasonOf, usageError } from '../cli-error.js';
+import { EXIT } from '../exit-codes.js';
 import { megabytes } from '../terminal/figures.js';
 import { withProgress } from '../terminal/progress.js';
 import type { StopSignals } from '../up/stop-signals.js';
@@ -37,12 +38,12 @@ export async function scoreLocally(scoring: Scoring): Promise<number> {
   const { cwd } = context.config;
   if (options.resume !== undefined) {
     const folder = stateFolder(outputPlace(options.out ?? missingOut(), cwd), cwd);
-    return run(scoring, { folder, record: await recordOf(folder, options.resume) });
+    return run(scoring, { folder, record: await recordOf(folder, options.resume), isNew: false });
   }
   const plan = scorePlan(options, cwd);
   const folder = stateFolder(plan.output, cwd);
   await refuseUnfinished(folder, options);
-  return run(scoring, { folder, record: await newRecord(scoring, plan, folder) });
+  return run(scoring, { folder, record: await newRecord(scoring, plan, folder), isNew: true });
 }
 
 function refuseServerOptions({ detach, url, idempotencyKey }: ScoreOptions): void {
@@ -79,11 +80,18 @@ async function refuseUnfinished(folder: string, options: ScoreOptions): Promise<
   );
 }
 
+function incompleteOf(path: string): string {
+  return `${path}.incomplete`;
+}
+
 /** With what its coordinator has written. */
 async function forget(folder: string): Promise<void> {
   const { wanted } = await readLocalRecord(folder);
   const { uri } = wanted.output ?? {};
-  if (uri?.startsWith('/')) await rm(workFolderOf(uri), { recursive: true, force: true });
+  if (uri && isAbsolute(uri)) {
+    await rm(workFolderOf(uri), { recursive: true, force: true });
+    await rm(incompleteOf(uri), { force: true });
+  }
   await removeLocalFolder(folder);
 }
 
@@ -139,9 +147,11 @@ function stopOf({ first }: StopSignals): AbortSignal {
 interface LocalJob {
   folder: string;
   record: LocalRecord;
+  /** Nothing was done for it before. */
+  isNew: boolean;
 }
 
-async function run(scoring: Scoring, { folder, record }: LocalJob): Promise<number> {
+async function run(scoring: Scoring, { folder, record, isNew }: LocalJob): Promise<number> {
   const { options, context, signals } = scoring;
   const { terminal, config } = context;
   const bulk = new LocalBulk({
@@ -162,25 +172,59 @@ async function run(scoring: Scoring, { folder, record }: LocalJob): Promise<numb
     bulk.kill();
   });
   const resume = resumeCommand(record.id, options);
+  let begun = !isNew;
   let finished = false;
   try {
     const job = await started(bulk, record, scoring);
+    begun = true;
     if (job === undefined) {
       terminal.note(`Go on with:\n  ${resume}`);
       return (await signals.first).exitCode;
     }
     const followed = await followJob(job, { control: bulk.control, terminal, asked: signals.first });
     const last = followed.end === 'asked' ? await paused(bulk.control, followed.job, scoring) : followed.job;
-    finished = endOf(last) === 'ended' && last.status !== 'failed';
+    finished = isOver(last);
+    const aside =
+      !finished && last.status === 'failed' ? await setAside(last, { folder, record }) : undefined;
     const code = followed.end === 'asked' && !finished ? (await signals.first).exitCode : undefined;
-    const end = { job: withoutHint(last), places: placesOf(last, record), ...(finished ? {} : { resume }) };
+    const places = aside === undefined ? placesOf(last, record) : { output: aside };
+    const end = { job: withoutHint(last), places, ...(finished ? {} : { resume }) };
     return showEnd({ ...end, ...(code === undefined ? {} : { code }) }, options.json === true, terminal);
   } catch (error) {
+    // What was asked for cannot be: there is nothing to go on with.
+    finished = !begun && error instanceof CliError && error.exitCode === EXIT.usage;
     throw toCliError(error);
   } finally {
     await stopTelling(bulk, scoring);
     if (finished) await forget(folder);
   }
+}
+
+/** Nothing goes on with it: of a job that has failed, its hint would say what does. */
+function isOver(job: BulkJob): boolean {
+  return endOf(job) === 'ended' && (job.status !== 'failed' || job.hint === null);
+}
+
+/**
+ * A job that has failed gives what is done, which must not look whole. @returns where it is now. Going on means that the errors so far are borne.
+ */
+async function setAside(
+  job: BulkJob,
+  { folder, record }: Pick<LocalJob, 'folder' | 'record'>,
+): Promise<string | undefined> {
+  const { wanted } = record;
+  const { max_errors: limit, ...rest } = wanted;
+  const more = typeof limit === 'number' ? { max_errors: limit + job.progress.rows_failed } : {};
+  if (job.reason?.code === 'too_many_errors')
+    await writeLocalRecord(folder, { ...record, wanted: { ...rest, ...more } });
+  const path = wanted.output?.uri;
+  if (path === undefined || !isAbsolute(path)) return undefined;
+  const given = await stat(path).catch(() => undefined);
+  // What lay there before is not ours.
+  if (!given || given.mtimeMs < job.created_at * 1_000) return undefined;
+  const aside = incompleteOf(path);
+  await rename(path, aside);
+  return aside;
 }
 
 /** undefined: the person asked for the end before it ran. */

@@ -4,16 +4,22 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createBulkService } from '@remuda/core/bulk/bulk-service';
+import { needsCoordinator } from '@remuda/core/bulk/bulk-sweeper';
 import type { BulkUseCases } from '@remuda/core/bulk/bulk-use-cases';
+import { Coordinator } from '@remuda/core/bulk/coordinator/coordinator';
+import { realTools } from '@remuda/core/bulk/coordinator/real-tools';
 import { redisDoor, STEER } from '@remuda/core/bulk/coordinator/redis-door.fixture';
 import { createBulkFiles } from '@remuda/core/bulk/files/bulk-files';
 import { BulkJobStore } from '@remuda/core/bulk/job-store';
-import { systemClock } from '@remuda/core/lifecycle/clock';
+import { type Clock, systemClock } from '@remuda/core/lifecycle/clock';
+import { lifeLog } from '@remuda/core/observability/events';
 import { createLogger } from '@remuda/core/observability/logger';
 import { createMetrics, type Metrics } from '@remuda/core/observability/metrics';
-import { BulkQueue } from '@remuda/core/queue/bulk-queue';
+import { BulkConsumer, BulkQueue } from '@remuda/core/queue/bulk-queue';
 import { Keys } from '@remuda/core/store/keys';
 import { closeRedis, connectRedis, type Redis } from '@remuda/core/store/redis';
+import type { DeliveryStore } from '@remuda/core/webhooks/delivery-store';
+import { webhookParts } from '@remuda/core/webhooks/webhook-parts';
 import { type BulkJob, BulkJobCreate, type BulkJobCreateInput } from '@remuda/schemas';
 import { BulkHost } from '@remuda/worker';
 
@@ -32,6 +38,11 @@ export class BulkRig {
   readonly metrics: Metrics = createMetrics({ processMetrics: false });
   readonly log: Record<string, unknown>[] = [];
   readonly hosts: BulkHost[] = [];
+  /** Jobs that are coordinated in this process now. */
+  readonly living = new Set<string>();
+  deliveries: DeliveryStore | undefined;
+  #laterMs = 0;
+  readonly #closing: (() => Promise<void>)[] = [];
 
   constructor() {
     const url = process.env.REMUDA_TEST_REDIS_URL;
@@ -74,6 +85,51 @@ export class BulkRig {
     await host.start();
     this.hosts.push(host);
     return host;
+  }
+
+  /** Takes jobs and coordinates them in this process: for what needs no death. */
+  here(): void {
+    const clock: Clock = { ...systemClock, now: () => Date.now() + this.#laterMs };
+    const onError = (): void => {};
+    const subscriber = connectRedis({ url: this.url, role: 'subscriber', name: 'bulk-here', onError });
+    const logger = createLogger({ name: 'here', level: 'silent' });
+    const shared = { redis: this.redis, keys: this.keys, clock, onError };
+    const { outbox, queue, deliveries } = webhookParts({ ...shared, life: lifeLog(logger) });
+    this.deliveries = deliveries;
+    const tools = realTools({
+      ...{ files: this.bulk.files, signal: new AbortController().signal, allowed: null, references: {} },
+    });
+    const run = async (jobId: string): Promise<'done' | 'again'> => {
+      this.living.add(jobId);
+      const end = await new Coordinator({
+        ...{ jobId, store: this.store, subscriber, outbox, clock, logger, tools },
+        ...{ door: redisDoor(this.redis, `${this.prefix}:door`), patienceMs: 500, tickMs: 25 },
+        report: () => {},
+      }).run();
+      this.living.delete(jobId);
+      return end === 'left' ? 'again' : 'done';
+    };
+    const handle = async (id: string) => ((await this.store.isOpen(id)) ? run(id) : 'done');
+    const consumer = new BulkConsumer({
+      ...{ ...shared, keyPrefix: this.prefix, concurrency: 4, lockMs: 10_000, handle },
+      onOut: (id) => void this.#lookAgain(id),
+    });
+    consumer.start();
+    this.#closing.push(async () => {
+      await consumer.close(true);
+      await queue.close();
+      closeRedis(subscriber);
+    });
+  }
+
+  /** For who coordinates here. */
+  hoursLater(hours: number): void {
+    this.#laterMs = hours * 3_600_000;
+  }
+
+  async #lookAgain(id: string): Promise<void> {
+    const job = await this.store.read(id);
+    if (job && needsCoordinator(job) && (await this.store.isOpen(id))) await this.queue.add(id);
   }
 
   file(name: string, text?: string): string {
@@ -133,6 +189,7 @@ export class BulkRig {
 
   async close(): Promise<void> {
     await Promise.all(this.hosts.map((host) => host.stop()));
+    for (const close of this.#closing) await close();
     await this.queue.close();
     const keys = await this.redis.keys(`${this.prefix}:*`);
     if (keys.length > 0) await this.redis.unlink(...keys);

@@ -22,7 +22,8 @@ import type { WorkLog } from './work-log.js';
 
 /** A wait for an answer is asked anew this often. */
 const WAIT_MS = 5_000;
-const BACKOFF_MS = { first: 250, most: 10_000 };
+/** Soon enough after a Redis that comes back. */
+const BACKOFF_MS = { first: 250, most: 3_000 };
 /** Failures of a part that are kept beside it, to be shown. */
 const SHOWN = 5;
 /** Rows of the chunk cannot be told from each other by these. */

@@ -219,6 +219,7 @@ export class Coordinator {
     this.#output = await tools.output({
       ...{ spec, mapping, columns: input.columns, signature: door.signatureOf(target) },
     });
+    await log.writeHead(this.#output.encoder.head);
     if (!settled) {
       await this.#delivery('begun').check();
       await checkIds(this.#opened, this.#validating());
@@ -316,7 +317,12 @@ export class Coordinator {
       await this.#book.write({ status: shown, times, progress: this.#progress() });
       const given = await finishJob({
         ...{ spec: this.#job.spec, folder: this.#folder, log, opened: this.#opened, output: this.#output },
-        ...{ rows: tools.rows, expired: status === 'expired', delivery: this.#delivery(status) },
+        ...{
+          rows: tools.rows,
+          expired: status === 'expired',
+          last: status === 'completed',
+          delivery: this.#delivery(status),
+        },
         goOn: () => this.#goOn(),
       });
       await this.#book.write(given);
@@ -332,12 +338,12 @@ export class Coordinator {
     const { state } = this.#book;
     const job = { ...this.#job, state, wanted: 'run' as const };
     await tellEnd(job, this.#deps.outbox);
-    await this.#book.write({}, this.#deps.clock.now());
     // All is done and nothing can be done again.
     if (state.status === 'completed' && state.progress.rows_failed === 0) {
       await this.#log?.close().catch(() => undefined);
       await this.#folder.remove();
     }
+    await this.#book.write({}, this.#deps.clock.now());
     return 'ended';
   }
 

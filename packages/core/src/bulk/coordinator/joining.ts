@@ -1,5 +1,5 @@
 /** Parts of all lives as one output, and their errors as one file: read where they lie, in the order that is wanted. */
-import { type FileHandle, open } from 'node:fs/promises';
+import { type FileHandle, open, stat } from 'node:fs/promises';
 import type { ByteSink, OutputEncoder, StoredPart } from '../output/bulk-output.js';
 import type { Extent } from './journal-entries.js';
 import { readJournal } from './journal-entries.js';
@@ -44,6 +44,25 @@ async function* storedParts(
       read: () => files.read('data', part.epoch, part.data),
     };
   }
+}
+
+/**
+ * The epoch of the data file that is the output as it lies: its head, and then all parts in order with nothing between
+ * or behind them. null: they must be joined.
+ */
+export async function wholeFile(
+  { folder, parts }: Pick<JoinOptions, 'folder' | 'parts'>,
+  { head }: Pick<OutputEncoder, 'head'>,
+): Promise<number | null> {
+  const [first] = parts;
+  if (!head || !first) return null;
+  let end = head.length;
+  for (const { epoch, data } of parts) {
+    if (epoch !== first.epoch || data.offset !== end) return null;
+    end += data.length;
+  }
+  const { size } = await stat(folder.file('data', first.epoch));
+  return size === end ? first.epoch : null;
 }
 
 export async function joinErrors({ folder, parts, goOn }: JoinOptions, sink: ByteSink): Promise<void> {

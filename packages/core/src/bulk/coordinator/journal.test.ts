@@ -2,8 +2,9 @@ import { appendFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { joinErrors, joinOutput } from './joining.js';
+import { joinErrors, joinOutput, wholeFile } from './joining.js';
 import { type JournalEntry, journalLine, readJournal, type Settled } from './journal-entries.js';
+import { Ledger } from './ledger.js';
 import { WorkFolder } from './work-folder.js';
 import { WorkLog } from './work-log.js';
 
@@ -108,9 +109,8 @@ describe('the journal of a bulk job', () => {
     const file = folder.file('journal', 1);
     const whole = await readFile(file);
     for (let length = 0; length <= whole.length; length++) {
-      await writeFile(file, whole.subarray(0, length));
-      const { ledger, lives } = await folder.read();
-      expect(lives[0]?.[1] ?? 0).toBeLessThanOrEqual(length);
+      const ledger = new Ledger();
+      for (const { entry, at } of readJournal(whole.subarray(0, length))) ledger.apply(entry, 1, at);
       const done = ledger.parts().reduce((sum, { rows }) => sum + rows, 0);
       const open = ledger.tasks().reduce((sum, { rows }) => sum + rows, 0);
       // Each row that was cut is done or to be done, once.
@@ -205,10 +205,29 @@ describe('the journal of a bulk job', () => {
     expect(await joinedErrors()).toBe('');
   });
 
+  it('is the output as it lies where parts came in order, in one life and behind its head', async () => {
+    const head = Buffer.from('head\n');
+    const log = await life(1);
+    await log.writeHead(head);
+    await log.commit({ k: 'settled', settled });
+    for (const row of [0, 4, 8]) await log.write(cut(row, 4));
+    await log.commit(answers(0, 4));
+    await log.commit(answers(8, 4));
+    await log.commit(answers(4, 4));
+    await log.close();
+    const { ledger } = await folder.read();
+    expect(await wholeFile({ folder, parts: ledger.parts('done') }, { head })).toBe(1);
+    expect(await readFile(folder.file('data', 1), 'utf8')).toBe(`head\n${await joined('done')}`);
+    expect(await wholeFile({ folder, parts: ledger.parts('rows') }, { head })).toBeNull();
+    expect(await wholeFile({ folder, parts: ledger.parts('done') }, { head: null })).toBeNull();
+    // A tail that the journal does not know.
+    await appendFile(folder.file('data', 1), '8\n');
+    expect(await wholeFile({ folder, parts: ledger.parts('done') }, { head })).toBeNull();
+  });
+
   it('takes nothing more once a write has failed', async () => {
     const log = await life(1);
     await log.close();
     await expect(log.commit({ k: 'settled', settled })).rejects.toThrow('closed');
-    await appendFile(folder.file('journal', 1), '');
   });
 });

@@ -23,7 +23,8 @@ export class ProgressMeter {
   read(ledger: Ledger, facts: ProgressFacts, now: number): BulkProgress {
     const rowsPerS = this.#speed(ledger.rowsDone, now);
     const total = ledger.rowsTotal ?? ledger.settled?.totalRows ?? null;
-    const left = total === null ? null : Math.max(0, total - ledger.rowsDone);
+    const expected = total ?? guessedRows(ledger, facts.bytesRead);
+    const left = expected === null ? null : Math.max(0, expected - ledger.rowsDone);
     return {
       rows_total: total,
       rows_done: ledger.rowsDone,
@@ -56,6 +57,12 @@ export class ProgressMeter {
     if (!first || now - first.at < LEAST_SPAN_MS || rows === 0) return null;
     return ((rows - first.rows) * 1000) / (now - first.at);
   }
+}
+
+/** Of a file whose rows are not counted yet: as if the rest of it were like what was read. */
+function guessedRows({ settled, next }: Ledger, bytesRead: number): number | null {
+  if (!settled?.totalBytes || bytesRead === 0) return null;
+  return next.row * Math.max(1, settled.totalBytes / bytesRead);
 }
 
 function rounded(value: number): number {

@@ -20,7 +20,7 @@ export const DOUBLER = {
 export const BAD = { row: -1, crash: -2 };
 
 /** Fields of the hash that steer it. */
-export const STEER = { hold: '!hold', gone: '!gone', unreadable: '!unreadable' };
+export const STEER = { hold: '!hold', gone: '!gone', unreadable: '!unreadable', mended: '!mended' };
 
 export function redisDoor(redis: Redis, key: string): ChunkDoor {
   const rows = createRowReader();
@@ -62,11 +62,14 @@ export function redisDoor(redis: Redis, key: string): ChunkDoor {
       { source, range, firstRow, rows: order.rows, read, columns: null },
       payload,
     );
+    const mended = await steered(STEER.mended);
     const { from, to } = order.slice ?? { from: 0, to: order.rows };
     const xs = Array.from({ length: to - from }, (_, i) => Number(rowAsJson(block.columns, from + i).x));
     if (xs.includes(BAD.crash))
       return { kind: 'failed', error: itemError('runner_crashed', 'the runner died') };
-    const bytes = new Uint8Array(new Float64Array(xs.map((x) => (x === BAD.row ? 0 : 2 * x))).buffer);
+    const bytes = new Uint8Array(
+      new Float64Array(xs.map((x) => (x === BAD.row && !mended ? 0 : 2 * x))).buffer,
+    );
     const id = block.columns.find(({ name }) => name === mapping.idColumn);
     const result: ChunkResult = {
       ...{ firstRow: firstRow + from, rows: to - from, device: 'cpu', workerId: 'w', seconds: 0.001 },
@@ -77,7 +80,7 @@ export function redisDoor(redis: Redis, key: string): ChunkDoor {
         return column ? [columnRows(column, from, to)] : [];
       }),
       failures: xs.flatMap((x, index) =>
-        x === BAD.row
+        x === BAD.row && !mended
           ? [
               {
                 index,

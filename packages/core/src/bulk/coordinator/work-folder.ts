@@ -61,6 +61,14 @@ export class WorkFolder {
     return found?.entry ?? null;
   }
 
+  /** Joined files that lives before have not given to anybody. */
+  async removeJoined(before: number): Promise<void> {
+    for (const name of await readdir(this.path)) {
+      const epoch = Number(/^(?:output|failed)\.(\d+)$/.exec(name)?.[1] ?? before);
+      if (epoch < before) await rm(join(this.path, name), { force: true });
+    }
+  }
+
   async remove(): Promise<void> {
     await rm(this.path, { recursive: true, force: true });
   }

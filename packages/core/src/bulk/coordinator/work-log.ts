@@ -70,6 +70,15 @@ export class WorkLog {
     return log;
   }
 
+  /**
+   * What stands before the first part of an output: put there first, so that parts which come in order are the output
+   * as they lie. Before any part.
+   */
+  async writeHead(head: Uint8Array | null): Promise<void> {
+    if (head && this.#ends.data === 0)
+      await onDisk(this.#path, () => this.#append('data', head).then(() => undefined));
+  }
+
   /** Resolves when it is written; a crash of the machine may lose it, one of this process does not. */
   write(entry: JournalEntry): Promise<void> {
     return this.#order(entry, false);
