@@ -22,7 +22,7 @@ export interface KillQuestion {
 }
 
 /** Share of the rows after which no kill is planned: each must find the job under way. */
-const LAST_SHARE = 0.85;
+const LAST_SHARE = 0.75;
 
 export function makeKillPlan({ seed, rows, each, mostDelayMs }: KillQuestion): Kill[] {
   const random = new Random(seed);

@@ -50,7 +50,8 @@ export interface KillReport {
 
 /** Chunks under way for each device: one runs, one is ready. */
 const WINDOW_CHUNKS = 2;
-const MOST_DELAY_MS = 250;
+/** Longest time from the row that a kill waits for to the kill itself, in batches. */
+const MOST_DELAY_BATCHES = 4;
 const LOOK_EVERY_MS = 10;
 /** A folder that is not gone by then stays. */
 const GONE_MS = 20_000;
@@ -63,7 +64,7 @@ export async function runKills(options: KillOptions): Promise<KillReport> {
   try {
     const quiet = await score(site, options, 'undisturbed', []);
     say(`undisturbed: ${quiet.seconds.toFixed(1)} s`);
-    const plan = makeKillPlan({ ...options, mostDelayMs: MOST_DELAY_MS });
+    const plan = makeKillPlan({ ...options, mostDelayMs: MOST_DELAY_BATCHES * options.waitMs });
     const hurt = await score(site, options, 'disturbed', plan);
     say(`disturbed: ${hurt.seconds.toFixed(1)} s`);
     return report(options, quiet, hurt);
