@@ -104,6 +104,8 @@ export class BulkHost implements Service {
       this.#cancelLook = clock.after(LOOK_AT_FOLDER_MS, () => void this.#begin().catch(onError));
       return;
     }
+    // It may have been stopped while it looked.
+    if (this.#stopped) return;
     const handle = (id: string): Promise<'done' | 'again'> => this.#handle(id);
     const keyPrefix = keys.space.prefix;
     const onOut = (id: string): void => void this.#lookAgain(id).catch(onError);

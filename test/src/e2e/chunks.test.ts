@@ -91,6 +91,14 @@ describe('a chunk', () => {
     expect(left.filter((key) => key.includes(chunk.id))).toEqual([]);
   });
 
+  it('whose answers Redis has lost can be sent again under its id', async () => {
+    const chunk = await chunkOf('identity-fp32', sourceOf('lost.jsonl', [1]), 1, 'lost');
+    await endOf(chunk);
+    expect(await rig.redis.hdel(rig.keys.record(chunk.id), 'o:0')).toBe(1);
+    expect(await door.wait(chunk.id, KEPT_MS)).toEqual({ kind: 'gone' });
+    expect(await endOf(chunk)).toMatchObject({ kind: 'done' });
+  });
+
   it('is shown in no list of requests', async () => {
     const chunk = await chunkOf('identity-fp32', sourceOf('hidden.jsonl', [1]), 1, 'hidden');
     await endOf(chunk);
@@ -153,10 +161,13 @@ describe('a chunk', () => {
 
   it('that kills its runner ends with that reason, and is no dead letter: who sent it sends its halves', async () => {
     const chunk = await chunkOf('crash-on-mark', sourceOf('crash.jsonl', [1, 777, 3]), 3);
-    expect(await endOf(chunk)).toMatchObject({ kind: 'failed', error: { code: 'runner_crashed' } });
+    expect(await endOf(chunk)).toMatchObject({
+      ...{ kind: 'failed', error: { code: 'runner_crashed' } },
+      again: 1,
+    });
     const half = { ...chunk, id: chunkIdOf('crash-on-mark', 0, 3, 'half') };
     const end = await endOf({ ...half, order: { ...chunk.order, slice: { from: 2, to: 3 } } });
-    expect(end).toMatchObject({ kind: 'done', result: { firstRow: 2, rows: 1, failures: [] } });
+    expect(end).toMatchObject({ kind: 'done', result: { firstRow: 2, rows: 1, failures: [] }, again: 0 });
     expect(await rig.redis.zcard(rig.keys.dead(0))).toBe(0);
   });
 

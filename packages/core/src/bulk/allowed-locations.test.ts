@@ -37,6 +37,11 @@ describe('an input', () => {
     ['a public address', 'https://example.com/a.csv', 'https://example.com/a.csv'],
     ['an address that was allowed', 'http://10.1.2.3/a.csv', 'http://10.1.2.3/a.csv'],
     ['an object', 's3://bucket/a.csv', 's3://bucket/a.csv'],
+    ...['s3://bucket/a.csv?region=r&endpoint=http://10.1.2.3:9000'].map((uri) => [
+      'an object there',
+      uri,
+      uri,
+    ]),
   ])('can be %s', async (_what, uri, opened) => expect(await input(uri)).toBe(opened));
 
   it.each([
@@ -56,6 +61,8 @@ describe('an input', () => {
     ['a metadata service', 'http://169.254.169.254/latest'],
     ['of another scheme', 'ftp://example.com/a.csv'],
     ['an object without a key', 's3://bucket'],
+    ['an object of a server within', 's3://bucket/a.csv?endpoint=http://169.254.169.254'],
+    ['an object of a server of another name', 's3://bucket/a.csv?region=r&endpoint=http://example.com'],
   ])('cannot be %s', (_what, uri) =>
     expect(input(uri)).rejects.toMatchObject({
       code: 'invalid_request',
@@ -93,6 +100,7 @@ describe('an output', () => {
     ['a folder', `${open}/sub`],
     ['a folder with a slash', `${open}/sub/`],
     ['an address', 'https://example.com/out.csv'],
+    ['an object of a server within', 's3://bucket/out.csv?endpoint=http://127.0.0.1:9000'],
   ])('cannot be %s', (_what, uri) =>
     expect(output(uri)).rejects.toMatchObject({
       code: 'invalid_request',

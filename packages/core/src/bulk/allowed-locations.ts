@@ -9,7 +9,7 @@ import { basename, dirname, isAbsolute, join, normalize, relative, sep } from 'n
 import { fileURLToPath } from 'node:url';
 import { refuse } from '@remuda/schemas';
 import { RemudaError } from '../errors.js';
-import { type AllowedAddresses, refusedUrl } from '../webhooks/address-rules.js';
+import { type AllowedAddresses, isNamed, refusedUrl } from '../webhooks/address-rules.js';
 
 export interface AllowedLocationsOptions {
   /** REMUDA_BULK_PATHS. */
@@ -40,7 +40,7 @@ export class AllowedLocations {
   async input(uri: string, at: Path): Promise<string> {
     const scheme = SCHEME.exec(uri)?.[1]?.toLowerCase();
     if (scheme === 'http' || scheme === 'https') return this.#address(uri, at);
-    if (scheme === 's3') return objectKey(uri, at);
+    if (scheme === 's3') return this.#object(uri, at);
     const path = localPath(uri, scheme, 'a path, http(s)://…, s3://bucket/key or file:///…', at);
     return GLOB.test(path) ? this.#glob(path, at) : this.#openPath(path, uri, at);
   }
@@ -48,7 +48,7 @@ export class AllowedLocations {
   /** An output: where it can be written, without links. @throws as input() */
   async output(uri: string, at: Path): Promise<string> {
     const scheme = SCHEME.exec(uri)?.[1]?.toLowerCase();
-    if (scheme === 's3') return objectKey(uri, at);
+    if (scheme === 's3') return this.#object(uri, at);
     const path = localPath(uri, scheme, 'a path, s3://bucket/key or file:///…', at);
     if (path.endsWith(sep)) refuse(at, 'the path of a file', `the folder ${uri}`, 'invalid_request');
     const folder = await this.#openPath(dirname(path), uri, at);
@@ -76,6 +76,16 @@ export class AllowedLocations {
       reason,
       'invalid_request',
     );
+  }
+
+  /** Another server than that of the operator is connected without a look at what its name leads to: only by name. */
+  #object(uri: string, at: Path): string {
+    if (!/^s3:\/\/[^/]+\/.+/i.test(uri)) return refuse(at, 's3://bucket/key', uri, 'invalid_request');
+    const query = uri.indexOf('?');
+    for (const endpoint of new URLSearchParams(query < 0 ? '' : uri.slice(query)).getAll('endpoint'))
+      if (!URL.canParse(endpoint) || !isNamed(new URL(endpoint), this.#options.addresses))
+        refuse(at, 'an endpoint that REMUDA_WEBHOOK_ALLOW names', endpoint, 'invalid_request');
+    return uri;
   }
 
   /** What stands before the first sign of a glob has to be open; the rest may not lead out of it. */
@@ -122,10 +132,6 @@ function refuseClosed(given: string, at: Path): never {
 
 function notThere(given: string, at: Path): RemudaError {
   return new RemudaError('file_not_found', `${at.join('.')}: ${given} is not there, as this server sees it`);
-}
-
-function objectKey(uri: string, at: Path): string {
-  return /^s3:\/\/[^/]+\/.+/i.test(uri) ? uri : refuse(at, 's3://bucket/key', uri, 'invalid_request');
 }
 
 function localPath(uri: string, scheme: string | undefined, expected: string, at: Path): string {

@@ -4,7 +4,7 @@ import { RemudaError } from '../errors.js';
 import type { Target } from '../models/model-resolver.js';
 import { Patience } from '../repository/sources/patience.js';
 import { isGlob } from './input/detect.js';
-import { isRemote } from './input/fetch-input.js';
+import { isRemote } from './input/remote-uri.js';
 import type { BulkSpec } from './job-record.js';
 import { chosenSignature } from './output/output-choice.js';
 import { checkEncoding } from './output/output-encoder.js';

@@ -19,10 +19,11 @@ export interface NewChunk {
   payload: Uint8Array | null;
 }
 
+/** `again`: how often it was begun anew, since the worker or runner that had it was lost. */
 export type ChunkEnd =
-  | { kind: 'done'; result: ChunkResult; bytes: number }
+  | { kind: 'done'; result: ChunkResult; bytes: number; again: number }
   /** runner_crashed, run_timeout: split it. source_unreadable: send it by payload. retryable: the same again, later. */
-  | { kind: 'failed'; error: ItemError }
+  | { kind: 'failed'; error: ItemError; again: number }
   /** Its record is gone: Redis has lost it. */
   | { kind: 'gone' };
 

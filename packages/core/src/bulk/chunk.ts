@@ -49,6 +49,8 @@ export interface ReadSettings {
    * and list.
    */
   roots?: string[] | null;
+  /** Folder within those that no reference may lead into (absolute path): uploaded files belong to tenants. */
+  closed?: string;
   /**
    * Addresses beside the public ones that URLs of a list may lead to, as in REMUDA_WEBHOOK_ALLOW; null: any. Default:
    * none.

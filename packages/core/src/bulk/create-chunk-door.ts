@@ -88,10 +88,12 @@ async function endOf(id: string, store: ChunkDoorDeps['store']): Promise<ChunkEn
   const [record] = await store.read([id]);
   if (!record) return { kind: 'gone' };
   const [frame] = await store.readOutcomes(record);
-  if (record.status === 'succeeded') {
-    return frame ? { kind: 'done', result: decodeResult(frame), bytes: frame.length } : { kind: 'gone' };
-  }
-  return { kind: 'failed', error: errorOf(record, frame ?? null) };
+  const { begunAgain: again } = record;
+  if (record.status !== 'succeeded') return { kind: 'failed', error: errorOf(record, frame ?? null), again };
+  if (frame) return { kind: 'done', result: decodeResult(frame), bytes: frame.length, again };
+  // The record alone would be found for ever, whoever sends the chunk again.
+  await store.remove(record);
+  return { kind: 'gone' };
 }
 
 function errorOf(record: StoredRecord, frame: Buffer | null): ItemError {

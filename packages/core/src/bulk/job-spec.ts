@@ -13,7 +13,7 @@ import {
 import { webhookOf } from '../requests/prepare-request.js';
 import type { BulkCaller, BulkFiles } from './bulk-use-cases.js';
 import { detectInput } from './input/detect.js';
-import { isRemote } from './input/fetch-input.js';
+import { isRemote } from './input/remote-uri.js';
 import type { BulkSpec, BulkSpecInput, BulkSpecOutput } from './job-record.js';
 
 export interface BulkAsk {

@@ -68,6 +68,7 @@ export function recordOf(acceptance: Acceptance): StoredRecord {
     itemsDone: 0,
     token: 0,
     tokensSkipped: 0,
+    begunAgain: 0,
     acceptedAt: acceptance.acceptedAt,
     startedAt: null,
     finishedAt: null,

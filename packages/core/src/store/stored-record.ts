@@ -64,6 +64,8 @@ export interface StoredRecord {
   token: number;
   /** Tokens that no attempt had: a re-route leaves some out, so that whoever held the old job is fenced. */
   tokensSkipped: number;
+  /** How often its one item was begun again, since the worker or runner that had begun it was lost; 0 with several items. */
+  begunAgain: number;
   acceptedAt: number;
   startedAt: number | null;
   finishedAt: number | null;
@@ -98,6 +100,7 @@ export const RECORD_FIELDS = [
   'skip',
   'fdl',
   'fol',
+  'again',
 ] as const;
 
 /** Fields of the hash as a record; null where there is none. */
@@ -121,6 +124,7 @@ export function readStoredRecord(requestId: string, fields: readonly (string | n
     skip,
     fdl,
     fol,
+    again,
   ] = fields;
   if (!doc || !status) return null;
   const items = Number(n);
@@ -140,6 +144,7 @@ export function readStoredRecord(requestId: string, fields: readonly (string | n
     itemsDone: single ? Number(finished) : Number(done ?? 0),
     token: Number(token ?? 0),
     tokensSkipped: Number(skip ?? 0),
+    begunAgain: Number(again ?? 0),
     acceptedAt: Number(at),
     startedAt: start ? Number(start) : null,
     finishedAt: finished ? Number(fin) : null,

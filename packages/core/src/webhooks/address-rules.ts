@@ -64,6 +64,13 @@ export function refusedUrl(url: URL, allowed: AllowedAddresses): string | undefi
   return isAddress(host) ? refusedAddress(host, allowed) : undefined;
 }
 
+/** Whether the operator has allowed the very host of a URL, by its name or by a range that its address lies in. */
+export function isNamed(url: URL, { ranges, hosts }: AllowedAddresses): boolean {
+  const host = hostOf(url);
+  if (hosts.has(host)) return true;
+  return isAddress(host) && ranges.some((range) => isIn(withinIt(ipaddr.parse(host)), range));
+}
+
 /** Host of a URL as it is resolved: lower case, without the brackets of IPv6 and without the dot of the root. */
 export function hostOf({ hostname }: URL): string {
   return hostname

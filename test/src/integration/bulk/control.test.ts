@@ -42,11 +42,21 @@ it('a file is scored whole and in order, and leaves neither chunks nor work fold
 it('the row that kills its runner is the only one to fail', async () => {
   const xs = count(20).map((x) => (x === 10 ? BAD.crash : x));
   const { id } = await rig.create(rig.rows('c.jsonl', xs), 'c.out.jsonl');
-  await rig.status(id, 'completed');
+  const job = await rig.status(id, 'completed');
+  // Its chunk of 8, then 4, then 2 of them.
+  expect(job.progress.rows_repeated).toBe(14);
   expect(ys('c.out.jsonl')).toEqual(xs.map((x) => (x === BAD.crash ? 'runner_crashed' : 2 * x)));
   expect(JSON.parse(rig.text('c.out.errors.jsonl'))).toMatchObject({
     ...{ row: 10, custom_id: 'r10', code: 'runner_crashed', input: { id: 'r10', x: BAD.crash } },
   });
+});
+
+it('rows that a worker began again are counted as repeated', async () => {
+  await rig.steer('again', true);
+  const { id } = await rig.create(rig.rows('again.jsonl', count(20)), 'again.out.jsonl');
+  const job = await rig.status(id, 'completed');
+  await rig.steer('again', false);
+  expect(job.progress).toMatchObject({ rows_done: 20, rows_repeated: 20 });
 });
 
 it('what a worker cannot read goes by payload', async () => {
@@ -238,18 +248,18 @@ it('a job that Redis has lost goes on where it was when it is created anew', asy
 
 it('a job that is created anew and wants other answers begins anew', async () => {
   await rig.steer('hold', true);
-  const input = rig.rows('o.jsonl', count(60));
-  const { id } = await rig.create(input, 'o.out.jsonl');
+  const input = rig.rows('other.jsonl', count(60));
+  const { id } = await rig.create(input, 'other.out.jsonl');
   await rig.until(id, ({ progress }) => progress.chunks_in_flight > 0);
   await rig.bulk.pause(id);
   await rig.steer('hold', false);
   await rig.until(id, ({ status, progress }) => status === 'paused' && progress.rows_done === 16);
   await expect.poll(() => rig.living.has(id)).toBe(false);
   await rig.store.remove(id);
-  const anew = await rig.create(input, 'o.out.jsonl', { output: { format: 'csv' } });
+  const anew = await rig.create(input, 'other.out.jsonl', { output: { format: 'csv' } });
   const job = await rig.status(anew.id, 'completed');
   expect(job.progress.rows_done).toBe(60);
-  const lines = rig.text('o.out.jsonl').trimEnd().split('\n');
+  const lines = rig.text('other.out.jsonl').trimEnd().split('\n');
   expect(lines[0]).toMatch(/^row,custom_id,/);
   expect(lines).toHaveLength(61);
   const sent = Object.keys(await rig.redis.hgetall(`${rig.prefix}:door:sent`)).map(Number);

@@ -28,6 +28,8 @@ const BACKOFF_MS = { first: 250, most: 3_000 };
 const SHOWN = 5;
 /** Rows of the chunk cannot be told from each other by these. */
 const NOT_THE_ROWS = new Set(['invalid_file', 'file_not_found', 'invalid_parameter', 'unsupported_feature']);
+/** Of rows that were run, and are run again in halves. */
+const RAN = new Set(['runner_crashed', 'run_timeout']);
 const MODEL_GONE = new Set(['model_not_found', 'version_not_found', 'alias_not_found']);
 
 export interface CarrierDeps {
@@ -52,6 +54,8 @@ export interface CarrierDeps {
 
 export class ChunkCarrier {
   readonly #deps: CarrierDeps;
+  /** Ids of a task's chunks, in the order of the tries. */
+  readonly #sent = new WeakMap<Task, string[]>();
 
   constructor(deps: CarrierDeps) {
     this.#deps = deps;
@@ -65,11 +69,13 @@ export class ChunkCarrier {
   async carry(task: Task, resumed: boolean, signal: AbortSignal): Promise<void> {
     const { log, spec } = this.#deps;
     const ids: string[] = [];
+    this.#sent.set(task, ids);
     for (let attempt = 0; !signal.aborted; attempt++) {
       const id = chunkIdOf(spec.id, task.firstRow, task.rows, `${log.ledger.round}.${attempt}`);
       ids.push(id);
       const end = await this.#endOf(id, task, { resumed, first: attempt === 0 }, signal);
       if (!end) return;
+      if (end.again > 0) this.#deps.repeated(end.again * task.rows);
       if (end.kind === 'done') {
         await this.#keep(task, end.result, end.bytes);
         return this.#forget(ids);
@@ -81,10 +87,9 @@ export class ChunkCarrier {
 
   /** Ends what is under way of these rows: they are not wanted any more. */
   async cancel(task: Task): Promise<void> {
-    const { log, spec, door } = this.#deps;
+    const { door } = this.#deps;
     // Of a chunk that was tried again only the last is open, and one that is over is no error.
-    for (let attempt = 0; attempt < 3; attempt++) {
-      const id = chunkIdOf(spec.id, task.firstRow, task.rows, `${log.ledger.round}.${attempt}`);
+    for (const id of this.#sent.get(task) ?? []) {
       await door.cancel(id).catch(() => undefined);
       await door.forget(id).catch(() => undefined);
     }
@@ -181,6 +186,7 @@ export class ChunkCarrier {
     }
     if (task.rows > 1) {
       await log.commit({ k: 'split', firstRow: task.firstRow, rows: task.rows });
+      if (RAN.has(error.code)) this.#deps.repeated(task.rows);
       return true;
     }
     const piece = log.ledger.pieceOf(task.firstRow);

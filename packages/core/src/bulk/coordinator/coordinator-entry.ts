@@ -5,7 +5,7 @@ import { createMetrics } from '../../observability/metrics.js';
 import { sparseErrors } from '../../observability/sparse-log.js';
 import { createRequestUseCases } from '../../requests/use-cases.js';
 import { Keys } from '../../store/keys.js';
-import { closeRedis, connectRedis, type RedisRole, waitUntilReady } from '../../store/redis.js';
+import { closeRedis, connectRedis, type Redis, type RedisRole, waitUntilReady } from '../../store/redis.js';
 import { StoreClock } from '../../store/store-clock.js';
 import { parseAllowed } from '../../webhooks/address-rules.js';
 import { webhookParts } from '../../webhooks/webhook-parts.js';
@@ -15,9 +15,15 @@ import { BulkJobStore } from '../job-store.js';
 import { serveCoordinator } from './coordinator-child.js';
 import { realTools } from './real-tools.js';
 
-const REDIS_PATIENCE_MS = 30_000;
+const TELL_REDIS_AWAY_MS = 5_000;
 /** Chunks are bounded by the window of their job, and must not be refused for what callers have waiting. */
 const NO_LIMITS = { requests: 1_000_000, rows: null, bytes: null, waitS: null };
+
+const isReady = (redis: Redis): Promise<boolean> =>
+  waitUntilReady(redis, TELL_REDIS_AWAY_MS).then(
+    () => true,
+    () => false,
+  );
 
 serveCoordinator(async (init, leave) => {
   const logger = createLogger({ name: 'coordinator', level: init.logLevel, pretty: init.logPretty });
@@ -31,7 +37,10 @@ serveCoordinator(async (init, leave) => {
     connect('subscriber'),
     connect('subscriber'),
   ];
-  await waitUntilReady(api, REDIS_PATIENCE_MS);
+  // However long it takes: a Redis that is away is no fault of the job.
+  while (!(await isReady(api)) && !leave.aborted)
+    logger.warn({ batch_id: init.jobId }, 'Redis is away; the coordinator waits for it');
+  if (leave.aborted) throw new Error('the worker stops before Redis is back');
   const keys = new Keys(init.keyspace);
   const clock = new StoreClock({ redis: patient });
   await clock.start();
@@ -45,14 +54,14 @@ serveCoordinator(async (init, leave) => {
   await useCases.start();
   const files = createBulkFiles({ folder: init.filesFolder, redis: patient, keys, clock });
   const { outbox, queue } = webhookParts({ redis: patient, keys, clock, life: lifeLog(logger), onError });
-  const { roots, allowed } = init;
+  const { roots, allowed, filesFolder } = init;
   return {
     deps: {
       store: new BulkJobStore(patient, keys),
       subscriber: heard,
       door: createChunkDoor({ useCases, fleet: useCases.fleetView, store: useCases.store }),
       tools: realTools({
-        ...{ files, signal: leave, references: { roots, allowed } },
+        ...{ files, signal: leave, references: { roots, allowed, ...(roots && { closed: filesFolder }) } },
         allowed: allowed === null ? null : parseAllowed(allowed),
       }),
       ...{ outbox, clock, logger },

@@ -150,7 +150,7 @@ export class Coordinator {
       if (this.#isInterrupted())
         return this.#wants() === 'cancel' ? this.#end('cancelled') : this.#pause(null);
       if (way instanceof PauseJob) return this.#pause(way.reason);
-      if (way instanceof RemudaError) return this.#end('failed', toItemError(way), faultsOf(way));
+      if (way instanceof RemudaError) return await this.#fail(way);
       // Not foreseen: the process ends, and the next one tries again.
       throw way;
     }
@@ -236,6 +236,8 @@ export class Coordinator {
   async #recall(): Promise<void> {
     const log = this.#log as WorkLog;
     const { state } = this.#book;
+    // Work of a lost job, which has had rounds that this one knows nothing of.
+    if (state.round < log.ledger.round) await this.#book.write({ round: log.ledger.round });
     if (state.round > log.ledger.round) await log.commit({ k: 'retry', round: state.round });
     if (state.forgive) {
       await log.commit({ k: 'forgive', failed: log.ledger.rowsFailed });
@@ -331,6 +333,17 @@ export class Coordinator {
     await this.#book.write({ status, reason, faults, times, progress: this.#progress() });
     logger.info({ batch_id: this.#job.spec.id, status, code: reason?.code }, 'bulk job ended');
     return this.#tell();
+  }
+
+  /** What is done is given, or waits until there is room for it. */
+  async #fail(why: RemudaError): Promise<CoordinatorEnd> {
+    try {
+      return await this.#end('failed', toItemError(why), faultsOf(why));
+    } catch (error) {
+      const way = wayOut(error, true);
+      if (way instanceof PauseJob) return this.#pause(way.reason);
+      throw way;
+    }
   }
 
   /** Whoever wants to know, at least once; then nothing more is to be done for the job. */
@@ -456,6 +469,7 @@ export class Coordinator {
 
   async #noteTime(): Promise<void> {
     if (this.#workingSince === null || !this.#log) return;
+    this.#report();
     const seconds = this.#workingSeconds();
     const repeated = this.#repeated;
     this.#workingSince = this.#deps.clock.now();

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import type { AllowedAddresses } from '../../webhooks/address-rules.js';
 import type { BulkFiles } from '../bulk-use-cases.js';
 import type { ReadSettings } from '../chunk.js';
-import { fetchInput, isRemote } from '../input/fetch-input.js';
 import { openInput } from '../input/open-input.js';
+import { isRemote } from '../input/remote-uri.js';
 import { createRowReader } from '../input/row-reader.js';
 import type { BulkSpec } from '../job-record.js';
 import { mapTexts, settleMapping } from '../mapping/settle-mapping.js';
@@ -21,7 +21,7 @@ export interface RealToolsOptions {
   /** Addresses beside the public ones that inputs may be fetched from; null: any. */
   allowed: AllowedAddresses | null;
   /** How readers of references (list, images) are told what is allowed. */
-  references: Pick<ReadSettings, 'roots' | 'allowed' | 's3'>;
+  references: Pick<ReadSettings, 'roots' | 'closed' | 'allowed' | 's3'>;
 }
 
 export function realTools(options: RealToolsOptions): CoordinatorTools {
@@ -74,6 +74,8 @@ async function locate(
   const to = join(work, 'input');
   const { s3 } = references;
   const options = { to, signal, onProgress: progress, allowed, ...(s3 && { s3 }) };
+  // Imported where it is needed: its libraries are a tenth of what starting costs.
+  const { fetchInput } = await import('../input/fetch-input.js');
   return (await fetchInput(uri as string, options)).path;
 }
 

@@ -20,7 +20,13 @@ export const DOUBLER = {
 export const BAD = { row: -1, crash: -2 };
 
 /** Fields of the hash that steer it. */
-export const STEER = { hold: '!hold', gone: '!gone', unreadable: '!unreadable', mended: '!mended' };
+export const STEER = {
+  hold: '!hold',
+  gone: '!gone',
+  unreadable: '!unreadable',
+  mended: '!mended',
+  again: '!again',
+};
 
 export function redisDoor(redis: Redis, key: string): ChunkDoor {
   const rows = createRowReader();
@@ -49,7 +55,7 @@ export function redisDoor(redis: Redis, key: string): ChunkDoor {
       }
       const { order, payload } = JSON.parse(text) as { order: ChunkOrder; payload: string | null };
       if (!payload && (await steered(STEER.unreadable)))
-        return { kind: 'failed', error: itemError('source_unreadable', 'not mounted here') };
+        return { kind: 'failed', error: itemError('source_unreadable', 'not mounted here'), again: 0 };
       return answer(order, payload === null ? null : Buffer.from(payload, 'base64'));
     },
     cancel: async (id) => void (await redis.hdel(key, id)),
@@ -66,7 +72,7 @@ export function redisDoor(redis: Redis, key: string): ChunkDoor {
     const { from, to } = order.slice ?? { from: 0, to: order.rows };
     const xs = Array.from({ length: to - from }, (_, i) => Number(rowAsJson(block.columns, from + i).x));
     if (xs.includes(BAD.crash))
-      return { kind: 'failed', error: itemError('runner_crashed', 'the runner died') };
+      return { kind: 'failed', error: itemError('runner_crashed', 'the runner died'), again: 0 };
     const bytes = new Uint8Array(
       new Float64Array(xs.map((x) => (x === BAD.row && !mended ? 0 : 2 * x))).buffer,
     );
@@ -91,6 +97,6 @@ export function redisDoor(redis: Redis, key: string): ChunkDoor {
           : [],
       ),
     };
-    return { kind: 'done', result, bytes: bytes.length };
+    return { kind: 'done', result, bytes: bytes.length, again: (await steered(STEER.again)) ? 1 : 0 };
   }
 }

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { FileServer } from '../../repository/sources/file-server.fixture.js';
 import { CREDENTIALS, S3Server } from '../../repository/sources/s3-server.fixture.js';
 import { parseAllowed } from '../../webhooks/address-rules.js';
-import { diskFault } from './disk-fault.js';
+import { writeFault } from '../output/disk-faults.js';
 import { type FetchOptions, fetchInput } from './fetch-input.js';
 import { InputFolder } from './input.fixture.js';
 
@@ -169,8 +169,8 @@ it('a disk that is full is disk_full, and says what to do', async () => {
   if (!(await isThere('/dev/full'))) return;
   const { writeFile } = await import('node:fs/promises');
   const error = await writeFile('/dev/full', 'x').catch((fault) => fault);
-  expect(diskFault('spool', error)).toMatchObject({
+  expect(await writeFault('spool', error)).toMatchObject({
     code: 'disk_full',
-    message: expect.stringMatching(/^spool .*make room/),
+    message: expect.stringMatching(/^spool: the disk is full.*free space, then resume/),
   });
 });

@@ -17,8 +17,8 @@ import { openS3File } from '../../repository/sources/s3-source.js';
 import type { SourceFile } from '../../repository/sources/source-files.js';
 import { parseSourceUri } from '../../repository/sources/source-uri.js';
 import { type AllowedAddresses, NOTHING_ALLOWED } from '../../webhooks/address-rules.js';
+import { writeFault } from '../output/disk-faults.js';
 import { createCheckedFetch } from './checked-fetch.js';
-import { diskFault } from './disk-fault.js';
 
 export interface FetchOptions {
   /** Path of the file that it becomes. */
@@ -38,11 +38,6 @@ export interface FetchedInput {
   bytes: number;
 }
 
-/** Whether it has to be fetched before it can be opened. */
-export function isRemote(uri: string): boolean {
-  return /^(https?|s3):\/\//i.test(uri);
-}
-
 /**
  * @param from http(s)://…, s3://bucket/key, or a stream such as stdin. What has been fetched before is not fetched again
  * @throws RemudaError file_not_found, source_unavailable (what has come is kept), source_invalid, invalid_request, disk_full
@@ -56,7 +51,7 @@ export async function fetchInput(from: string | Readable, options: FetchOptions)
     return there ? { path: to, bytes: there.size } : await fetchRemote(from, options);
   } catch (error) {
     options.signal.throwIfAborted();
-    throw told(to, diskFault(to, error));
+    throw await told(to, await writeFault(to, error));
   }
 }
 
@@ -128,7 +123,7 @@ async function settle(partial: string, to: string): Promise<void> {
 }
 
 /** Messages of model sources in the words of files, and what is not there as that. */
-function told(to: string, error: unknown): unknown {
+async function told(to: string, error: unknown): Promise<unknown> {
   if (!(error instanceof RemudaError)) return error;
   const { code, message, details, cause } = error;
   if (code === 'source_unavailable' && cause instanceof RemudaError)
@@ -145,6 +140,6 @@ function told(to: string, error: unknown): unknown {
       details,
       { cause },
     );
-  if (code === 'internal' && cause !== undefined) return diskFault(to, cause);
+  if (code === 'internal' && cause !== undefined) return writeFault(to, cause);
   return error;
 }

@@ -24,6 +24,19 @@ export async function diskFault(path: string, error: unknown): Promise<unknown> 
   );
 }
 
+/** The same, where nothing else is expected of the disk: every fault of it says which path cannot be written. */
+export async function writeFault(path: string, error: unknown): Promise<unknown> {
+  const fault = await diskFault(path, error);
+  const { code, message } = fault as NodeJS.ErrnoException;
+  if (fault instanceof RemudaError || code === undefined) return fault;
+  return new RemudaError(
+    'internal',
+    `${path} cannot be written: ${message}; check the folder and who may write to it`,
+    {},
+    { cause: error },
+  );
+}
+
 /** Does the work on a path. @throws RemudaError disk_full, or what the work throws */
 export async function onDisk<T>(path: string, work: () => Promise<T>): Promise<T> {
   try {

@@ -61,11 +61,11 @@ function errorsOf(result: ChunkResult, job: OpenAiJob): Uint8Array {
   for (const { index, error } of result.failures) {
     const { id, requestId, customId } = identity(result, job, index);
     const { code, message } = error;
-    const response = {
-      status_code: ERROR_CATALOGUE[code].status,
-      request_id: requestId,
-      body: problemOf(error),
-    };
+    // As that API has it: a request that was never sent has no response.
+    const response =
+      code === 'batch_expired'
+        ? null
+        : { status_code: ERROR_CATALOGUE[code].status, request_id: requestId, body: problemOf(error) };
     text.add(
       `{"id":"${id}","custom_id":${customId},"response":${JSON.stringify(response)},"error":${JSON.stringify({ code, message })}}\n`,
     );

@@ -1,13 +1,12 @@
 /** Files that parts grow in, and that outputs end as: after crashes, on full disks, beside files that are there. */
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdtempSync, rmdirSync, statSync } from 'node:fs';
-import { link, mkdir, mkdtemp, open, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { existsSync, statSync } from 'node:fs';
+import { link, mkdir, mkdtemp, open, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Patience } from '../../repository/sources/patience.js';
-import { DataFile } from './data-file.js';
 import { FileSink, finishFile } from './file-sink.js';
 import { checkTarget, deliver, parseTarget, type TargetOptions, targetText } from './output-target.js';
 
@@ -20,56 +19,17 @@ afterEach(() => rm(folder, { recursive: true }));
 const path = (name: string): string => join(folder, name);
 const refused = (code: string, text: string): object => ({ code, message: expect.stringContaining(text) });
 
-describe('a data file', () => {
-  it('knows its parts by where they are, whatever order they were appended in', async () => {
-    const file = await DataFile.open(path('data'));
-    const places = await Promise.all(['one', 'three', ''].map((text) => file.append(Buffer.from(text))));
-    await file.sync();
-    expect(places).toEqual([
-      { offset: 0, length: 3 },
-      { offset: 3, length: 5 },
-      { offset: 8, length: 0 },
-    ]);
-    expect(Buffer.from(await file.read({ offset: 3, length: 5 })).toString()).toBe('three');
-    await file.close();
-  });
-
-  it('goes on behind what the journal knows: the tail of a crash is cut off', async () => {
-    await writeFile(path('data'), 'wholehalf a pa');
-    const file = await DataFile.open(path('data'));
-    await file.truncate(5);
-    expect(await file.append(Buffer.from('next'))).toEqual({ offset: 5, length: 4 });
-    await file.close();
-    expect(await readFile(path('data'), 'utf8')).toBe('wholenext');
-  });
-
-  it('says so when it is shorter than what was written', async () => {
-    const file = await DataFile.open(path('data'));
-    await file.append(Buffer.from('abc'));
-    await expect(file.truncate(4)).rejects.toMatchObject(refused('invalid_file', 'holds 3 bytes'));
-    const beyond = file.read({ offset: 1, length: 9 });
-    await expect(beyond).rejects.toMatchObject(refused('invalid_file', 'byte 3'));
-    await file.close();
-  });
-});
-
 describe('on a full disk', () => {
-  it('a part that does not fit is not there, and the parts before it are', async () => {
+  it('an output that does not fit is refused as such, and leaves nothing', async () => {
     const child = fileURLToPath(
       new URL('../../../dist/bulk/output/full-disk-child.fixture.js', import.meta.url),
     );
     const script = 'ulimit -f 20; exec "$0" "$1" "$2"';
-    const told = execFileSync('sh', ['-c', script, process.execPath, child, path('data')], {
+    const told = execFileSync('sh', ['-c', script, process.execPath, child, path('out.partial')], {
       encoding: 'utf8',
     });
-    const { appended, size, again, written } = JSON.parse(told) as Record<string, unknown>;
-    expect([appended, again, written]).toEqual(['disk_full', 'done', 'disk_full']);
-    expect(size).toBeGreaterThan(0);
-    const bytes = await readFile(path('data'));
-    expect(bytes.length).toBe((size as number) + 1);
-    expect((size as number) % 700).toBe(0);
-    for (let at = 0; at < (size as number); at++) if (bytes[at] !== Math.floor(at / 700)) expect(at).toBe(-1);
-    expect(await readdir(folder)).toEqual(['data']);
+    expect(told).toBe('disk_full');
+    expect(await readdir(folder)).toEqual([]);
   });
 
   it.runIf(existsSync('/dev/full'))(
@@ -85,43 +45,7 @@ describe('on a full disk', () => {
       });
     },
   );
-
-  it.runIf(mayMount())(
-    'a file system that fills up leaves whole parts, and goes on when there is room',
-    async () => {
-      const small = path('small');
-      await mkdir(small);
-      execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64k', 'tmpfs', small]);
-      try {
-        await writeFile(join(small, 'ballast'), Buffer.alloc(30_000));
-        const file = await DataFile.open(join(small, 'data'));
-        await file.append(Buffer.alloc(10_000, 1));
-        const failed = file.append(Buffer.alloc(40_000, 2));
-        await expect(failed).rejects.toMatchObject(refused('disk_full', 'ENOSPC'));
-        expect((await stat(file.path)).size).toBe(10_000);
-        await rm(join(small, 'ballast'));
-        expect(await file.append(Buffer.alloc(40_000, 2))).toEqual({ offset: 10_000, length: 40_000 });
-        await file.close();
-      } finally {
-        execFileSync('umount', [small]);
-      }
-    },
-  );
 });
-
-function mayMount(): boolean {
-  if (process.platform !== 'linux' || process.getuid?.() !== 0) return false;
-  const trial = mkdtempSync(join(tmpdir(), 'remuda-mount-'));
-  try {
-    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=4k', 'tmpfs', trial], { stdio: 'ignore' });
-    execFileSync('umount', [trial]);
-    return true;
-  } catch {
-    return false;
-  } finally {
-    rmdirSync(trial);
-  }
-}
 
 describe('a sink', () => {
   it('writes what it was given, in order, small and large', async () => {

@@ -3,6 +3,7 @@ import { gunzipSync } from 'node:zlib';
 import { joinBytesElements } from '@remuda/schemas';
 import { decompress } from 'fzstd';
 import { describe, expect, it } from 'vitest';
+import { itemError } from '../../errors.js';
 import type { ChunkResult } from '../chunk.js';
 import { createErrorsEncoder } from './errors-file.js';
 import { createEncoder, type EncoderOptions } from './output-encoder.js';
@@ -179,6 +180,17 @@ describe('an output of the OpenAI form', () => {
     });
     // Written again, it is the same line.
     expect((await text({ ids: true, outputs, openai }, [result])).trimEnd()).toBe(answer);
+  });
+
+  it('of a row that was not run in time has no response', async () => {
+    const error = itemError('batch_expired', 'too late');
+    const late = resultOf(1, { ids: ['a'], failures: [{ index: 0, error, input: null }] });
+    const line = (await joined(await createErrorsEncoder({ ids: true, openai }), [late])).toString('utf8');
+    expect(JSON.parse(line)).toMatchObject({
+      custom_id: 'a',
+      response: null,
+      error: { code: 'batch_expired', message: 'too late' },
+    });
   });
 });
 

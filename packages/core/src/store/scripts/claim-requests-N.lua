@@ -14,7 +14,7 @@ local function left(at)
 end
 for i, rec in ipairs(KEYS) do
   local token, nonce = tonumber(ARGV[1 + i * 2]), ARGV[2 + i * 2]
-  local f = redis.call('HMGET', rec, 's', 'tok', 'nonce', 'dl', 'in', 'fdl')
+  local f = redis.call('HMGET', rec, 's', 'tok', 'nonce', 'dl', 'in', 'fdl', 'n')
   local status, verdict, inline = f[1], nil, ''
   local same = status == 'running' and tonumber(f[2]) == token
   if not status or f[3] ~= nonce then verdict = 'record_missing'
@@ -29,6 +29,8 @@ for i, rec in ipairs(KEYS) do
   if verdict == 'run' then
     if status == 'queued' then redis.call('HSET', rec, 's', 'running', 'tok', token, 'start', now, 'w', ARGV[1])
     elseif not same then redis.call('HSET', rec, 'tok', token, 'w', ARGV[1]) end
+    -- Of several items each batch claims the request; of one, a second claim is a second run.
+    if status == 'running' and f[7] == '1' then redis.call('HINCRBY', rec, 'again', 1) end
     local start = begun and '-' or left(f[4])
     local finish = left(f[6])
     if start ~= '-' or finish ~= '-' then verdict = 'run ' .. start .. ' ' .. finish end

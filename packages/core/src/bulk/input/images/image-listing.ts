@@ -4,8 +4,8 @@ import { type FileHandle, open, readdir, rename, stat } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { glob } from 'tinyglobby';
 import { RemudaError } from '../../../errors.js';
+import { writeFault } from '../../output/disk-faults.js';
 import { isGlob, isImageEnding } from '../detect.js';
-import { diskFault } from '../disk-fault.js';
 
 const WRITE_LETTERS = 1 << 16;
 
@@ -34,7 +34,7 @@ export class ImageListing {
       await rename(partial, this.path);
       return rows;
     } catch (error) {
-      throw diskFault(partial, error);
+      throw await writeFault(partial, error);
     }
   }
 }

@@ -58,8 +58,8 @@ class ImageBlock {
     const texts = new LineTexts(bytes);
     const take = (record: TextRecord): void => this.#take(record, texts);
     await eachRecord(bytes, range.kind === 'payload' ? range : {}, new LineScanner(), take, new Turns());
-    const { base = '/', roots = [base] } = this.#wanted.read;
-    const local = new LocalImages(base, roots);
+    const { base = '/', roots = [base], closed } = this.#wanted.read;
+    const local = new LocalImages(base, roots, closed);
     const rows = this.#references.entries();
     const work = async (): Promise<void> => {
       for (const [row, reference] of rows) {

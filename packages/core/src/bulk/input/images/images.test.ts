@@ -152,6 +152,19 @@ describe('a list', () => {
     expect(anywhere.failures.get(6)?.message).toMatch(/\/etc\/none is not there/);
   });
 
+  it('leads to no uploaded file, though the folder of those lies in one that may be read', async () => {
+    await folder.write('all/files/theirs.png', 'theirs');
+    await folder.write('all/own.png', 'own');
+    const path = await folder.write('all/images.txt', 'own.png\nfiles/theirs.png');
+    const read = {
+      format: 'list',
+      roots: [`${folder.path}/all`],
+      closed: `${folder.path}/all/files`,
+    } as const;
+    const { rows } = await readFile(path, read);
+    expect(rows.map(({ image }) => image && text(image))).toEqual(['own', null]);
+  });
+
   it('fails row by row where a line is no reference, or leads to no file', async () => {
     const lines = ['id\t', '{"url":1}', '{"a":2}', 'ftp://host/x.png', 'missing.png', '.', '{"url":'];
     const path = await folder.write('bad/list.txt', lines.join('\n'));

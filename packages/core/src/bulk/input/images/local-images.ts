@@ -9,9 +9,12 @@ export class LocalImages {
   /** As they were given, and where they really are; null: anywhere. */
   readonly #roots: Promise<string[]> | null;
   readonly #lexical: string[];
+  readonly #closed: Promise<string> | null;
 
-  constructor(base: string, roots: readonly string[] | null) {
+  /** @param closed a folder in them that is none of theirs */
+  constructor(base: string, roots: readonly string[] | null, closed?: string) {
     this.#base = base;
+    this.#closed = closed === undefined ? null : realpath(closed).catch(() => resolve(closed));
     this.#lexical = roots?.map((root) => resolve(root)) ?? [];
     this.#roots = roots && Promise.all(this.#lexical.map((root) => realpath(root).catch(() => root)));
   }
@@ -33,6 +36,8 @@ export class LocalImages {
     if (![...this.#lexical, ...roots].some((root) => isWithin(path, root))) throw outside();
     const real = await realpath(path);
     if (!roots.some((root) => isWithin(real, root))) throw outside();
+    const closed = await this.#closed;
+    if (closed !== null && isWithin(real, closed)) throw outside();
     return real;
   }
 }
