@@ -83,7 +83,8 @@ describe('a chunk', () => {
     const [y] = end.result.outputs;
     const elements = new Float32Array(new Uint8Array(y?.bytes ?? []).buffer);
     expect(firsts.map((row) => elements[4 * row])).toEqual(firsts);
-    expect(end.result).toMatchObject({ rows: 100, failures: [], device: 'cpu' });
+    const { digest } = chunk.target.signature;
+    expect(end.result).toMatchObject({ rows: 100, failures: [], device: 'cpu', digest });
     expect(await door.submit(chunk)).toBe('known');
     await door.forget(chunk.id);
     expect(await door.wait(chunk.id, KEPT_MS)).toEqual({ kind: 'gone' });

@@ -131,7 +131,7 @@ function resumed({ state, wanted, spec }: StoredBulkJob): Steering {
   if (!isBulkTerminal(status) && wanted === 'pause') return { wanted: 'run' };
   if (status === 'failed' && canResume(reason?.code)) {
     const { failed: _, finalizing: __, ...kept } = times;
-    return { wanted: 'run', state: { ...goesOn, times: kept, forgive: true }, place: 'open' };
+    return { wanted: 'run', state: { ...goesOn, times: kept, forgive: true }, place: 'anew' };
   }
   throw refused(
     spec.id,
@@ -165,7 +165,7 @@ function retried({ state, spec }: StoredBulkJob): Steering {
   const { completed: _, failed: __, cancelled: ___, expired: ____, finalizing: _____, ...kept } = times;
   const only = status === 'cancelled' || status === 'expired' ? status : null;
   const next = { ...state, status: 'in_progress' as const, reason: null, faults: [], times: kept, only };
-  return { wanted: 'run', state: { ...next, round: state.round + 1, forgive: false }, place: 'open' };
+  return { wanted: 'run', state: { ...next, round: state.round + 1, forgive: false }, place: 'anew' };
 }
 
 function reprioritised({ state, spec }: StoredBulkJob, priority: number): Steering {

@@ -25,7 +25,8 @@ export function decodeOrder(frame: Uint8Array): { order: ChunkOrder; payload: Ui
 }
 
 /** What of a result is no tensor. */
-interface ResultFacts extends Pick<ChunkResult, 'firstRow' | 'rows' | 'device' | 'workerId' | 'seconds'> {
+interface ResultFacts
+  extends Pick<ChunkResult, 'firstRow' | 'rows' | 'digest' | 'device' | 'workerId' | 'seconds'> {
   hasIds: boolean;
   hasNumbers: boolean;
   outputs: Omit<OutputColumn, 'bytes'>[];
@@ -35,7 +36,8 @@ interface ResultFacts extends Pick<ChunkResult, 'firstRow' | 'rows' | 'device' |
 
 /** @param metrics stand in every outcome frame */
 export function encodeResult(result: ChunkResult, metrics?: ItemMetrics): Buffer {
-  const { firstRow, rows, device, workerId, seconds, ids, rowNumbers, outputs, kept, failures } = result;
+  const { firstRow, rows, digest, device, workerId, seconds, ids, rowNumbers, outputs, kept, failures } =
+    result;
   const aside: Column[] = [
     ...(ids ? [{ name: 'ids', type: 'json', values: ids } as const] : []),
     ...(rowNumbers
@@ -46,6 +48,7 @@ export function encodeResult(result: ChunkResult, metrics?: ItemMetrics): Buffer
   const columns = encodeColumns(aside);
   const facts: ResultFacts = {
     ...{ firstRow, rows, device, workerId, seconds, failures },
+    ...(digest && { digest }),
     hasIds: ids !== null,
     hasNumbers: rowNumbers !== undefined,
     outputs: outputs.map(({ bytes, ...described }) => described),

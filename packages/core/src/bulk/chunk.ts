@@ -128,6 +128,8 @@ export interface ChunkResult {
   outputs: OutputColumn[];
   kept: Column[];
   failures: RowFailure[];
+  /** Of the files of the model that gave them. */
+  digest?: string;
   device: string;
   workerId: string;
   /** Native seconds. */

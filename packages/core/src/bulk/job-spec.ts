@@ -10,6 +10,7 @@ import {
   type BulkOutputFormat,
   type OpenAiBatchCreate,
 } from '@remuda/schemas';
+import { RemudaError } from '../errors.js';
 import { webhookOf } from '../requests/prepare-request.js';
 import type { BulkCaller, BulkFiles } from './bulk-use-cases.js';
 import { detectInput } from './input/detect.js';
@@ -32,6 +33,7 @@ export async function specOf(wanted: BulkJobCreate, ask: BulkAsk): Promise<BulkS
   const { model, version, map, id_column, parameters, max_errors, chunk_rows, webhook, metadata } = wanted;
   const input = await inputOf(wanted.input, ask);
   const output = outputOf(wanted.output, input);
+  checkPlaces(input, output);
   return {
     ...common(ask, output),
     ...{ model, input, output, endpoint: BATCH_ENDPOINT, completionWindow: 'none', expiresAt: null },
@@ -60,6 +62,16 @@ export async function specOfOpenAi(wanted: OpenAiBatchCreate, ask: BulkAsk): Pro
     expiresAt: ask.now + Number.parseInt(completion_window, 10) * HOUR_MS,
     metadata: metadata ?? null,
   };
+}
+
+/** The file of errors takes the place of what is there without a question, and must not be another file of the job. */
+function checkPlaces({ uri: from }: BulkSpecInput, { uri, errorsUri }: BulkSpecOutput): void {
+  if (errorsUri === null || (errorsUri !== uri && errorsUri !== from)) return;
+  throw new RemudaError(
+    'invalid_request',
+    `output.errors_uri: ${errorsUri} is the ${errorsUri === uri ? 'output' : 'input'} of the job, too; name another file`,
+    { path: 'output.errors_uri' },
+  );
 }
 
 function common({ id, caller, now, filesFolder }: BulkAsk, output: BulkSpecOutput) {

@@ -19,8 +19,8 @@ export interface Steering {
   state?: BulkState;
   wanted?: BulkWish;
   priority?: number;
-  /** open: a coordinator is to have it. closed: none is, and one that has it must stop. */
-  place?: 'open' | 'closed';
+  /** open: a coordinator is to have it. anew: another than the one that has ended it. closed: none is, and one that has it must stop. */
+  place?: 'open' | 'anew' | 'closed';
 }
 
 export class BulkJobStore {

@@ -131,6 +131,7 @@ async function runChunk(
     rows: to - from,
     ...joinedAside(aside),
     outputs: context.chunks.choose(run.outputs.columns(), order.choice),
+    digest: model.signature.digest,
     device: context.device,
     workerId: message.workerId,
     seconds: run.seconds,

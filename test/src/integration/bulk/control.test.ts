@@ -1,6 +1,7 @@
 /** Bulk jobs from their creation to their files: what their owner asks of them, and what ends or pauses them. */
 import { existsSync, statSync, utimesSync } from 'node:fs';
 import { BAD } from '@remuda/core/bulk/coordinator/redis-door.fixture';
+import type { StoredBulkJob } from '@remuda/core/bulk/job-record';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { BulkRig } from './rig.js';
 
@@ -57,6 +58,33 @@ it('rows that a worker began again are counted as repeated', async () => {
   const job = await rig.status(id, 'completed');
   await rig.steer('again', false);
   expect(job.progress).toMatchObject({ rows_done: 20, rows_repeated: 20 });
+});
+
+it('the file of errors cannot take the place of the input or of the output', async () => {
+  const input = rig.rows('own.jsonl', count(8));
+  for (const place of [input, rig.file('own.out.jsonl')])
+    await expect(rig.create(input, 'own.out.jsonl', { output: { errors_uri: place } })).rejects.toMatchObject(
+      {
+        code: 'invalid_request',
+        message: expect.stringContaining('name another file'),
+      },
+    );
+  expect(rig.text('own.jsonl').split('\n')).toHaveLength(9);
+});
+
+it('answers of other files of the model than at its beginning are not taken', async () => {
+  await rig.steer('other', true);
+  const { id } = await rig.create(rig.rows('v.jsonl', count(20)), 'v.out.jsonl');
+  const job = await rig.status(id, 'paused');
+  expect(job.reason).toMatchObject({
+    code: 'version_not_found',
+    message: expect.stringContaining('other files'),
+  });
+  expect(job.progress.rows_done).toBe(0);
+  await rig.steer('other', false);
+  await rig.bulk.resume(id);
+  await rig.status(id, 'completed');
+  expect(ys('v.out.jsonl')).toEqual(count(20).map((x) => 2 * x));
 });
 
 it('what a worker cannot read goes by payload', async () => {
@@ -211,6 +239,20 @@ it('what has failed and fails no more takes its place in the output', async () =
   // Each end is an event of its own.
   const told = await rig.redis.smembers(rig.keys.webhooksOf(id));
   expect(told).toHaveLength(2);
+});
+
+it('a life that closes the job that it has ended does not undo what was asked of it just before', async () => {
+  const { id } = await rig.create(rig.rows('n.jsonl', [0, BAD.row]), 'n.out.jsonl');
+  await rig.status(id, 'completed');
+  await expect.poll(() => rig.store.isOpen(id)).toBe(false);
+  const job = (await rig.store.read(id)) as StoredBulkJob;
+  const spec = { ...job.spec, id: `${id}n` };
+  await rig.store.create(spec, job.state, 5);
+  const ending = (await rig.store.take(spec.id, 0)) as number;
+  await rig.unheard.retryFailed(spec.id);
+  expect(await rig.store.write(spec.id, ending, job.state, Date.now())).toBe(false);
+  expect(await rig.store.read(spec.id)).toMatchObject({ state: { status: 'in_progress', round: 1 } });
+  await rig.store.remove(spec.id);
 });
 
 it('a life that is over can write nothing into Redis', async () => {

@@ -35,6 +35,8 @@ export class BulkRig {
   readonly store: BulkJobStore;
   readonly queue: BulkQueue;
   readonly bulk: BulkUseCases;
+  /** The same, whose jobs come to no coordinator. */
+  readonly unheard: BulkUseCases;
   readonly metrics: Metrics = createMetrics({ processMetrics: false });
   readonly log: Record<string, unknown>[] = [];
   readonly hosts: BulkHost[] = [];
@@ -54,10 +56,13 @@ export class BulkRig {
     this.queue = new BulkQueue({ redis: this.redis, keyPrefix: this.prefix, onError });
     const files = createBulkFiles({ folder: this.#files(), redis: this.redis, keys: this.keys });
     const { resolve } = redisDoor(this.redis, `${this.prefix}:door`);
-    this.bulk = createBulkService({
-      ...{ store: this.store, queue: this.queue, files, filesFolder: this.#files() },
-      resolve: ({ model, version }) => resolve(model, version),
-    });
+    const service = (queue: Pick<BulkQueue, 'add'>): BulkUseCases =>
+      createBulkService({
+        ...{ store: this.store, queue, files, filesFolder: this.#files() },
+        resolve: ({ model, version }) => resolve(model, version),
+      });
+    this.bulk = service(this.queue);
+    this.unheard = service({ add: async () => {} });
   }
 
   /** A worker's part that coordinates. */

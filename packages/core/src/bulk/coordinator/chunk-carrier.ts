@@ -4,7 +4,7 @@
  * together is parted. A chunk that a life before has sent is found by its id, which is made from nothing but the rows.
  */
 import type { ItemError } from '@remuda/schemas';
-import { RemudaError, toItemError } from '../../errors.js';
+import { itemError, RemudaError, toItemError } from '../../errors.js';
 import type { Clock } from '../../lifecycle/clock.js';
 import type { Target } from '../../models/model-resolver.js';
 import type { ChunkOrder, ChunkResult, OutputChoice } from '../chunk.js';
@@ -77,6 +77,12 @@ export class ChunkCarrier {
       if (!end) return;
       if (end.again > 0) this.#deps.repeated(end.again * task.rows);
       if (end.kind === 'done') {
+        const other = this.#otherFiles(end.result);
+        if (other) {
+          // Once the files are put back, it must not be found.
+          await this.#forget(ids);
+          throw new PauseJob(other);
+        }
         await this.#keep(task, end.result, end.bytes);
         return this.#forget(ids);
       }
@@ -93,6 +99,16 @@ export class ChunkCarrier {
       await door.cancel(id).catch(() => undefined);
       await door.forget(id).catch(() => undefined);
     }
+  }
+
+  /** Why an answer is not one of the model that the job began with; null: it is. */
+  #otherFiles({ digest }: ChunkResult): ItemError | null {
+    const { settled } = this.#deps;
+    if (!digest || !settled.digest || digest === settled.digest) return null;
+    return itemError(
+      'version_not_found',
+      `${settled.model}@${settled.version} has other files (digest ${digest.slice(0, 12)}) than when the job began (${settled.digest.slice(0, 12)}): the answers would not be of one model. Put the old files back and resume the job, or start a new one`,
+    );
   }
 
   /** null: it was stopped. */

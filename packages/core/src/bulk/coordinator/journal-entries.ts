@@ -15,6 +15,8 @@ export const JOURNAL_FORM = 1;
 export interface Settled {
   model: string;
   version: string;
+  /** Of the files of that version. */
+  digest?: string;
   /** Rows of chunks are multiples of this, so that every row always runs in the same company. */
   batchRows: number;
   path: string;

@@ -70,6 +70,20 @@ async function joinedErrors(): Promise<string> {
 
 const rowsText = (rows: number): string => Array.from({ length: rows }, (_, i) => `${i}\n`).join('');
 
+it('of pieces only those are kept whose rows may run yet, also when they are read again', async () => {
+  const log = await life(1);
+  await log.commit({ k: 'settled', settled });
+  for (let row = 0; row < 80; row += 8) await log.write(cut(row, 8));
+  for (let row = 72; row >= 16; row -= 8) await log.commit(answers(row, 8, row === 40 ? 1 : 0));
+  const rowsOf = (ledger: Ledger): number[] => ledger.pieces.map(({ firstRow }) => firstRow);
+  expect(rowsOf(log.ledger)).toEqual([0, 8, 40]);
+  await log.commit({ k: 'retry', round: 1 });
+  expect(log.ledger.pieceOf(40).range).toMatchObject({ from: 400, to: 480 });
+  await log.commit(answers(40, 8));
+  await log.close();
+  expect(rowsOf((await folder.read()).ledger)).toEqual([0, 8]);
+});
+
 describe('the journal of a bulk job', () => {
   it('knows after a restart what is done, what is under way and where the input goes on', async () => {
     const log = await life(1);

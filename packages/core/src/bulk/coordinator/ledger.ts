@@ -62,10 +62,11 @@ export class Ledger {
   rowsFailed = 0;
   deviceSeconds = 0;
   readonly firstFailures: { row: number; code: string; message: string }[] = [];
-  /** In order of their rows. */
+  /** In order of their rows: those of which rows may have to run yet. All of a large input would fill the memory. */
   readonly pieces: CutPiece[] = [];
   readonly devices = new Map<string, DeviceShare>();
   readonly #tasks = new Map<number, Task>();
+  #source: CutPiece['source'] = null;
   readonly #parts = new Map<number, Part>();
   readonly #stale = new Map<number, Stale>();
   /** In the order in which they were done. */
@@ -119,8 +120,12 @@ export class Ledger {
     return this.#tasks.size;
   }
 
-  /** The piece that a row lies in. */
+  /** The piece that a row lies in; one whose rows are all answered well is not known any more. */
   pieceOf(row: number): CutPiece {
+    return this.pieces[this.#placeOf(row)] as CutPiece;
+  }
+
+  #placeOf(row: number): number {
     let low = 0;
     let high = this.pieces.length - 1;
     while (low < high) {
@@ -128,7 +133,7 @@ export class Ledger {
       if ((this.pieces[middle] as CutPiece).firstRow <= row) low = middle;
       else high = middle - 1;
     }
-    return this.pieces[low] as CutPiece;
+    return low;
   }
 
   /** What makes the output, each row once. @param order rows: as in the input. done: as they were done. */
@@ -153,10 +158,11 @@ export class Ledger {
   }
 
   #cut({ k, ...piece }: Extract<JournalEntry, { k: 'cut' }>): void {
-    const last = this.pieces.at(-1)?.source;
+    const last = this.#source;
     // One object for all pieces of a file.
     if (last && piece.source?.path === last.path && piece.source.mtimeMs === last.mtimeMs)
       piece.source = last;
+    this.#source = piece.source;
     this.pieces.push(piece);
     this.next = piece.next;
     this.bytesCut += piece.bytes;
@@ -181,6 +187,14 @@ export class Ledger {
     const stale = this.#staleOf(firstRow);
     if (!stale) this.#parts.set(firstRow, part);
     else this.#refresh(stale, part);
+    if (failed === 0) this.#drop(part);
+  }
+
+  /** A piece that was answered in one, without a failure: nothing of it runs again. */
+  #drop({ firstRow, rows }: Part): void {
+    const place = this.#placeOf(firstRow);
+    const piece = this.pieces[place];
+    if (piece?.firstRow === firstRow && piece.rows === rows) this.pieces.splice(place, 1);
   }
 
   #refresh(stale: Stale, part: Part): void {

@@ -64,6 +64,7 @@ export async function openJob(deps: ValidatingDeps): Promise<Opened> {
     const settled: Settled = {
       model: signature.model,
       version: signature.version,
+      digest: signature.digest,
       ...{ batchRows, path, mapping },
       ...{ read: readWithTypes(input, mapping, signature), compression: input.compression },
       ...(await factsOf(path)),
