@@ -78,12 +78,13 @@ export class BulkHost implements Service {
     if (this.#stopped) return;
     this.#stopped = true;
     this.#cancelLook();
-    await this.#sweeper.stop();
     const paused = this.#consumer?.pause();
     for (const coordinator of this.#coordinators.values()) coordinator.leave();
     const cancel = this.#options.clock.after(this.#options.drainMs, () => {
       for (const coordinator of this.#coordinators.values()) coordinator.kill();
     });
+    // Only now: its turn may wait for a Redis that is away.
+    await this.#sweeper.stop();
     await paused;
     // Waits for the jobs in hand.
     await this.#consumer?.close();

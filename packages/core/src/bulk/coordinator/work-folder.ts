@@ -7,8 +7,7 @@
  *   data.<epoch>      parts of the output
  *   errors.<epoch>    lines of the file of errors
  */
-import { constants } from 'node:fs';
-import { mkdir, open, readdir, readFile, rm, stat } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { RemudaError } from '../../errors.js';
 import { JOURNAL_FORM, type JournalEntry, readJournal } from './journal-entries.js';
@@ -52,13 +51,6 @@ export class WorkFolder {
 
   async make(): Promise<void> {
     await mkdir(this.path, { recursive: true });
-  }
-
-  /** A line of the journal of a life, where a part stands in it. */
-  async lineAt(epoch: number, at: { offset: number; length: number }): Promise<JournalEntry | null> {
-    const bytes = await readExtent(this.file('journal', epoch), at);
-    const [found] = readJournal(bytes);
-    return found?.entry ?? null;
   }
 
   /** Joined files that lives before have not given to anybody. */
@@ -122,20 +114,4 @@ function holds(
 ): boolean {
   if (data.offset + data.length > written.data) return false;
   return errors === null || errors.offset + errors.length <= written.errors;
-}
-
-/** Bytes of a file. @throws Error where they are not all there */
-export async function readExtent(
-  path: string,
-  { offset, length }: { offset: number; length: number },
-): Promise<Buffer> {
-  const file = await open(path, constants.O_RDONLY);
-  try {
-    const bytes = Buffer.alloc(length);
-    const { bytesRead } = await file.read(bytes, 0, length, offset);
-    if (bytesRead < length) throw new Error(`${path} ends before byte ${offset + length}`);
-    return bytes;
-  } finally {
-    await file.close();
-  }
 }

@@ -157,10 +157,10 @@ describe('a list', () => {
     await folder.write('all/own.png', 'own');
     const path = await folder.write('all/images.txt', 'own.png\nfiles/theirs.png');
     const read = {
-      format: 'list',
+      format: 'list' as const,
       roots: [`${folder.path}/all`],
       closed: `${folder.path}/all/files`,
-    } as const;
+    };
     const { rows } = await readFile(path, read);
     expect(rows.map(({ image }) => image && text(image))).toEqual(['own', null]);
   });
