@@ -1,7 +1,7 @@
 /** Bulk jobs from their creation to their files: what their owner asks of them, and what ends or pauses them. */
 import { existsSync, statSync, utimesSync } from 'node:fs';
 import { BAD } from '@remuda/core/bulk/coordinator/redis-door.fixture';
-import type { StoredBulkJob } from '@remuda/core/bulk/job-record';
+import { newBulkState, type StoredBulkJob } from '@remuda/core/bulk/job-record';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { BulkRig } from './rig.js';
 
@@ -335,4 +335,28 @@ it('a batch of the OpenAI form that is not done in its window gives what is done
     .map((line) => JSON.parse(line));
   expect(errors.map(({ custom_id }) => custom_id)).toEqual(count(40).map((i) => `r${i}`));
   expect(new Set(errors.map(({ error }) => error.code))).toEqual(new Set(['batch_expired']));
+});
+
+it('what has failed of a batch that was done in its window can be run anew when that has passed', async () => {
+  const { id: first } = await rig.create(rig.rows('late.jsonl', [0, BAD.row, 2]), 'late.out.jsonl');
+  await rig.status(first, 'completed');
+  const { spec } = (await rig.store.read(first)) as StoredBulkJob;
+  const id = `${first}w`;
+  const output = {
+    ...spec.output,
+    uri: rig.file('window.out.jsonl'),
+    errorsUri: rig.file('window.err.jsonl'),
+  };
+  const expiresAt = Date.now() + 3_600_000;
+  await rig.store.create({ ...spec, id, output, expiresAt, work: rig.file('window') }, newBulkState(), 5);
+  await rig.queue.add(id);
+  await rig.status(id, 'completed');
+  rig.hoursLater(2);
+  await rig.steer('mended', true);
+  await rig.bulk.retryFailed(id);
+  const job = await rig.until(id, ({ status }) => ['completed', 'expired'].includes(status));
+  rig.hoursLater(0);
+  await rig.steer('mended', false);
+  expect(job).toMatchObject({ status: 'completed', request_counts: { total: 3, completed: 3, failed: 0 } });
+  expect(ys('window.out.jsonl')).toEqual([0, 2 * BAD.row, 4]);
 });

@@ -438,7 +438,10 @@ export class Coordinator {
 
   #isExpired(): boolean {
     const { expiresAt } = this.#job.spec;
-    return expiresAt !== null && this.#deps.clock.now() >= expiresAt && this.#book.state.only === null;
+    const { round, only } = this.#book.state;
+    // All rows had been run in time: what has failed of them may be asked for anew at any time.
+    const wasWhole = round > 0 && this.#log?.ledger.rowsTotal != null;
+    return expiresAt !== null && this.#deps.clock.now() >= expiresAt && only === null && !wasWhole;
   }
 
   async #tick(): Promise<void> {

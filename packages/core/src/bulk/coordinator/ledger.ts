@@ -116,6 +116,11 @@ export class Ledger {
     return [...this.#tasks.values()].sort((a, b) => a.firstRow - b.firstRow);
   }
 
+  /** Whether a row has an answer that counts until there is a newer one. */
+  isStale(row: number): boolean {
+    return this.#staleOf(row) !== undefined;
+  }
+
   get openTasks(): number {
     return this.#tasks.size;
   }

@@ -20,6 +20,7 @@ export interface UnfinishedDeps {
 export async function* unfinishedRows(deps: UnfinishedDeps): AsyncGenerator<ChunkResult> {
   const { ledger, input } = deps;
   for (const { firstRow, rows } of ledger.tasks()) {
+    if (ledger.isStale(firstRow)) continue;
     const piece = ledger.pieceOf(firstRow);
     const from = firstRow - piece.firstRow;
     yield await errorsOf(piece, { from, to: from + rows }, deps);
