@@ -221,7 +221,7 @@ it('an output that exists is left alone unless it is to be overwritten', async (
 });
 
 it('what has failed and fails no more takes its place in the output', async () => {
-  const { id } = await rig.create(rig.rows('w.jsonl', [0, 1, BAD.row, 3, 4, 5, 6, 7, 8, 9]), 'w.out.jsonl', {
+  const { id } = await rig.create(rig.rows('shut.jsonl', [0, 1, BAD.row, 3, 4, 5, 6, 7, 8, 9]), 'w.out.jsonl', {
     chunk_rows: 4,
     webhook: 'http://127.0.0.1:9/hook',
   });
@@ -286,6 +286,15 @@ it('a job that Redis has lost goes on where it was when it is created anew', asy
   expect(ys('z.out.jsonl')).toEqual(count(60).map((x) => 2 * x));
   const sent = Object.keys(await rig.redis.hgetall(`${rig.prefix}:door:sent`)).map(Number);
   expect(Math.min(...sent)).toBe(16);
+});
+
+it('a work folder that cannot be made ends it, naming the path', async () => {
+  const input = rig.rows('shut.jsonl', count(8));
+  rig.file('.shut.out.jsonl.remuda', 'not a folder');
+  const { id } = await rig.create(input, 'shut.out.jsonl');
+  const job = await rig.status(id, 'failed');
+  expect(job.reason?.message).toMatch(/\.shut\.out\.jsonl\.remuda cannot be written: .*check the folder/);
+  expect(rig.has('shut.out.jsonl')).toBe(false);
 });
 
 it('a job that is created anew and wants other answers begins anew', async () => {

@@ -15,12 +15,13 @@ import type { WebhookOutbox } from '../../webhooks/outbox.js';
 import { type ChunkDoor, chunkIdOf } from '../chunk-door.js';
 import type { BulkFault, BulkState, StoredBulkJob } from '../job-record.js';
 import type { BulkJobStore } from '../job-store.js';
+import { writeFault } from '../output/disk-faults.js';
 import { ChunkCarrier } from './chunk-carrier.js';
 import { finishJob } from './finishing.js';
 import { JobBook } from './job-book.js';
 import { JobControl } from './job-control.js';
 import { tellEnd } from './job-told.js';
-import type { Ledger } from './ledger.js';
+import { Ledger } from './ledger.js';
 import { Patience } from './patience.js';
 import { ProgressMeter } from './progress.js';
 import { Scoring, type StopMode } from './scoring.js';
@@ -77,6 +78,8 @@ export class Coordinator {
   #book!: JobBook;
   #control!: JobControl;
   #log: WorkLog | undefined;
+  /** Why the work folder cannot be read. */
+  #unreadable: unknown;
   #opened: Opened | undefined;
   #output: JobOutput | undefined;
   #scoring: Scoring | undefined;
@@ -104,7 +107,7 @@ export class Coordinator {
     const job = await store.read(jobId);
     if (!job) return 'gone';
     this.#folder = new WorkFolder(job.spec.work);
-    const found = await this.#folder.read();
+    const found = await this.#folder.read().catch((error: unknown) => this.#unread(error));
     const epoch = await store.take(jobId, found.epoch);
     if (epoch === null) return 'gone';
     // Read again: what was wanted before this life is known to it.
@@ -136,6 +139,7 @@ export class Coordinator {
     // It came to its end, and the life that brought it there has not told everybody.
     if (isBulkTerminal(this.#book.state.status)) return this.#tell();
     try {
+      if (this.#unreadable) throw this.#unreadable;
       const { work } = this.#job.spec;
       const kept = await this.#ownWork(found);
       this.#log = await WorkLog.begin({
@@ -144,7 +148,8 @@ export class Coordinator {
       });
       return await this.#work();
     } catch (error) {
-      const way = wayOut(error, this.#log?.ledger.settled != null);
+      const told = isShut(error) ? await writeFault(this.#folder.path, error) : error;
+      const way = wayOut(told, this.#log?.ledger.settled != null);
       if (way instanceof Fenced || this.#leaving || this.#fenced) throw way;
       // Before the first row there is nothing to be left in order.
       if (this.#isInterrupted())
@@ -179,6 +184,13 @@ export class Coordinator {
     if (this.#isExpired()) return this.#end('expired');
     if (this.#wants() === 'cancel') return this.#end('cancelled');
     return this.#pause(null);
+  }
+
+  /** The job ends with that reason, once it is this life's. */
+  #unread(error: unknown): FoundWork {
+    if (!isShut(error)) throw error;
+    this.#unreadable = error;
+    return { ledger: new Ledger(), lives: [], epoch: 0, job: null };
   }
 
   /** What an owner may go on with who starts the same job anew, since Redis has lost it. */
@@ -511,6 +523,13 @@ export class Coordinator {
     }
     this.#deps.logger.warn({ err: error, batch_id: this.#deps.jobId }, 'bulk job: Redis; it is tried again');
   }
+}
+
+const SHUT: ReadonlySet<unknown> = new Set(['EACCES', 'EPERM', 'EROFS', 'ENOTDIR', 'EEXIST']);
+
+/** The folder is not one that this process may work in: that does not pass by beginning anew. */
+function isShut(error: unknown): boolean {
+  return SHUT.has((error as NodeJS.ErrnoException | null)?.code);
 }
 
 function faultsOf(error: RemudaError): BulkFault[] {
