@@ -1,5 +1,7 @@
 /** Bulk jobs from their creation to their files, by real coordinator processes that are hurt on the way. */
+import { readFileSync, writeFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { gzipSync } from 'node:zlib';
 import { BAD } from '@remuda/core/bulk/coordinator/redis-door.fixture';
 import type { BulkJob } from '@remuda/schemas';
 import type { BulkHost } from '@remuda/worker';
@@ -60,6 +62,19 @@ it('chunks that were under way when it was killed are found again, not run again
   expect(job.progress.rows_repeated).toBe(0);
   expect(new Set(await rig.redis.hvals(`${rig.prefix}:door:sent`))).not.toContain('0');
   expect(ys('f.out.jsonl')).toEqual(count(40).map((x) => 2 * x));
+});
+
+it('rows before the damage of an input are finished before the job fails', async () => {
+  const packed = gzipSync(readFileSync(rig.rows('d.jsonl', count(4))));
+  const input = rig.file('cut.jsonl.gz');
+  writeFileSync(input, packed.subarray(0, -8));
+  await rig.steer('hold', true);
+  const { id } = await rig.create(input, 'd.out.jsonl', { id_column: undefined });
+  await rig.until(id, ({ progress }) => progress.chunks_in_flight > 0);
+  await rig.steer('hold', false);
+  const job = await rig.status(id, 'failed');
+  expect(job.reason?.message).toContain('its gzip data is cut off');
+  expect(job.request_counts).toMatchObject({ completed: 4, failed: 0 });
 });
 
 it('a worker that stops hands its jobs to another, which goes on', async () => {

@@ -50,7 +50,8 @@ export class Scoring {
   readonly #tasks = new Map<Task, { bytes: number; ended: boolean }>();
   #carrier!: ChunkCarrier;
   #waiting: { task: Task; resumed: boolean }[];
-  #failure: { error: unknown } | undefined;
+  /** drain: what is under way is finished first: it is not what failed. */
+  #failure: { error: unknown; drain: boolean } | undefined;
   #ended = false;
 
   constructor(deps: ScoringDeps) {
@@ -83,15 +84,21 @@ export class Scoring {
   async run(carrier: ChunkCarrier): Promise<'all' | 'stopped'> {
     this.#carrier = carrier;
     for (;;) {
-      const stop = this.#failure ? 'cut' : this.#deps.stop();
+      const stop = this.#wanted();
       if (stop === 'cut' || stop === 'leave') this.#abort.abort();
-      if (stop === null) await this.#fill().catch((error: unknown) => this.#fail(error));
-      if (this.#failure && !this.#abort.signal.aborted) continue;
+      if (stop === null)
+        await this.#fill().catch((error: unknown) => this.#fail(error, error instanceof RemudaError));
+      if (stop === null && this.#failure) continue;
       if (this.#tasks.size === 0 && (stop !== null || this.#nothingLeft())) break;
       await this.#bell.heard();
     }
     if (this.#failure) throw this.#failure.error;
     return this.#nothingLeft() ? 'all' : 'stopped';
+  }
+
+  #wanted(): StopMode | null {
+    if (!this.#failure) return this.#deps.stop();
+    return this.#failure.drain ? (this.#deps.stop() ?? 'drain') : 'cut';
   }
 
   #nothingLeft(): boolean {
@@ -156,7 +163,8 @@ export class Scoring {
   }
 
   #isCut(): boolean {
-    return this.#failure ? this.#failure.error instanceof RemudaError : this.#deps.stop() === 'cut';
+    if (!this.#failure || this.#failure.drain) return this.#deps.stop() === 'cut';
+    return this.#failure.error instanceof RemudaError;
   }
 
   /** Where it ended in halves, those are what goes next. */
@@ -176,8 +184,9 @@ export class Scoring {
     if (error) this.#fail(error);
   }
 
-  #fail(error: unknown): void {
-    this.#failure ??= { error };
+  #fail(error: unknown, drain = false): void {
+    this.#failure ??= { error, drain };
+    if (!drain) this.#failure.drain = false;
     this.#bell.ring();
   }
 }

@@ -89,6 +89,23 @@ describe('over http', () => {
     }
   });
 
+  it('a server that sends a part of another file is asked for all of it', async () => {
+    const path = '/careless.jsonl';
+    const content = Buffer.from(CONTENT.toString().replaceAll('i', 'j'));
+    server.files.set(path, CONTENT);
+    server.faults.set(path, [
+      { kind: 'break', afterBytes: 100_000 },
+      { kind: 'status', status: 503 },
+    ]);
+    await expect(fetchInput(`${server.url}${path}`, options('careless'))).rejects.toThrow(/503/);
+    server.files.set(path, content);
+    server.heedsIfRange = false;
+    await fetchInput(`${server.url}${path}`, options('careless')).finally(() => {
+      server.heedsIfRange = true;
+    });
+    expect((await readFile(options('careless').to)).equals(content)).toBe(true);
+  });
+
   it('without an ETag a break is begun anew', async () => {
     server.files.set('/untold.jsonl', CONTENT);
     server.faults.set('/untold.jsonl', [{ kind: 'break', afterBytes: 100_000 }]);

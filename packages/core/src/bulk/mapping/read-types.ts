@@ -34,8 +34,8 @@ export function readWithTypes(
   for (const { input: name, columns, rowShape } of mapping.inputs) {
     const input = inputs.find((one) => one.name === name) as SignatureTensor;
     const [only] = columns as [string];
-    // One column for several elements holds them as a JSON array.
-    if (columns.length === 1 && rowShape.length > 0) types[only] ??= 'json';
+    // One column for several elements holds them as a JSON array. [1] is one: "NaN" and 2^53 + 1 are no JSON.
+    if (columns.length === 1 && rowShape.some((size) => size !== 1)) types[only] ??= 'json';
     for (const column of columns) types[column] ??= TYPE[input.datatype];
   }
   if (mapping.idColumn !== null) types[mapping.idColumn] = 'string';

@@ -118,7 +118,8 @@ async function openHttp(
   if (status === 200) return opened(url, answer, 0);
   const [, first, total] =
     /^bytes (?:(\d+)-\d+|\*)\/(\d+|\*)$/.exec(headers.get('content-range') ?? '') ?? [];
-  if (status === 206 && Number(first) === from.offset) return opened(url, answer, from.offset, total);
+  if (status === 206 && Number(first) === from.offset && isStill(from.validator, headers))
+    return opened(url, answer, from.offset, total);
   answer.close();
   // All of it had come already.
   if (status === 416 && Number(total) === from.offset)
@@ -149,6 +150,13 @@ function validatorOf(headers: Headers): string | null {
   const etag = headers.get('etag');
   if (etag !== null && !etag.startsWith('W/')) return etag;
   return headers.get('last-modified');
+}
+
+/** Some servers send a part of the file as it is now, whatever If-Range says. */
+function isStill(validator: string | null, headers: Headers): boolean {
+  if (validator === null) return true;
+  const now = headers.get(validator.startsWith('"') ? 'etag' : 'last-modified');
+  return now === null || now === validator;
 }
 
 function bodyOf(response: Response): AsyncIterable<Uint8Array> {

@@ -57,6 +57,14 @@ describe('fields', () => {
     ]);
   });
 
+  it('may have names that every object has', async () => {
+    const text = 'constructor,__proto__,toString,a\n1,x,3,4\n';
+    const { input, rows, failures } = await read(text, { types: { a: 'float64' } });
+    expect(failures.size).toBe(0);
+    expect(Object.entries(rows[0] ?? {}).flat()).toEqual(expect.arrayContaining(['constructor', 1, 3, 4]));
+    expect(input.columns.map(({ type }) => type)).toEqual([null, null, null, 'float64']);
+  });
+
   it('are parted by the delimiter that was told; a tab is never blank', async () => {
     expect((await read('a;b\n1;"2;3"\n', { delimiter: ';' })).rows).toEqual([{ a: 1, b: '2;3' }]);
     expect((await read('a\tb\n\t\n1\t2\n', { delimiter: '\t' })).rows).toEqual([

@@ -12,7 +12,7 @@ import { eachRecord, placeOf, type TextRecord } from './each-record.js';
 import { type FieldTaker, isZeroed, TextTaker, takerOf } from './field-takers.js';
 import { LineTexts } from './json-lines.js';
 import { CsvScanner } from './record-scanner.js';
-import { numberOf } from './told-type.js';
+import { numberOf, typeToldFor } from './told-type.js';
 import { TURN_ROWS, Turns } from './turns.js';
 
 const RAW_LETTERS = 65_536;
@@ -44,7 +44,9 @@ class CsvBlock {
     const take = (record: TextRecord): unknown => this.#records.push(record);
     await eachRecord(this.#bytes, range.kind === 'rows' ? {} : range, scanner, take, turns);
     const names = this.#wanted.columns ?? this.#header;
-    const takers = names.map((name) => takerOf(name, this.#wanted.read.types?.[name], this.#records.length));
+    const takers = names.map((name) =>
+      takerOf(name, typeToldFor(name, this.#wanted.read), this.#records.length),
+    );
     await this.#give(takers, (row, what) => this.#fail(row, what), turns);
     // What turned out to be no numbers is gone through once more: most columns are what they look like.
     const texts = takers.map((taker) =>
@@ -122,7 +124,10 @@ class CsvBlock {
     const record = this.#fields(row);
     if (typeof record === 'string' || record.length !== this.#header.length) return this.#rawText(row);
     return Object.fromEntries(
-      this.#header.map((name, i) => [name, rawValue(record[i] as string, this.#wanted.read.types?.[name])]),
+      this.#header.map((name, i) => [
+        name,
+        rawValue(record[i] as string, typeToldFor(name, this.#wanted.read)),
+      ]),
     );
   }
 

@@ -249,6 +249,19 @@ describe('compressed files that are damaged', () => {
     });
   }
 
+  it('gzip: zeros behind the end are no data; anything else there is damage', async () => {
+    const packed = gzipSync(text);
+    for (const zeros of [1, 512, 50_000]) {
+      const path = await folder.write('padded.gz', Buffer.concat([packed, Buffer.alloc(zeros)]));
+      const { rows } = await readFile(path, { format: 'jsonl' }, { compression: 'gzip' });
+      expect(rows.length).toBe(8_000);
+    }
+    const path = await folder.write('hidden.gz', Buffer.concat([packed, Buffer.alloc(512), packed]));
+    await expect(readFile(path, { format: 'jsonl' }, { compression: 'gzip' })).rejects.toThrow(
+      /its gzip data is damaged \(there is something else behind its end\)/,
+    );
+  });
+
   it('a plain reading of a packed, columnar or UTF-16 file says what it is', async () => {
     const cases: Array<[Uint8Array, RegExp]> = [
       [gzipSync(text), /packed with gzip: set the compression/],

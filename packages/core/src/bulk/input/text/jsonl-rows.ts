@@ -9,7 +9,7 @@ import { GrowingColumn } from './growing-column.js';
 import { type JsonObject, LineTexts, parseExactly, parseLine } from './json-lines.js';
 import { innerOf, isRejected, type LineKind, requestOf } from './line-kinds.js';
 import { LineScanner } from './record-scanner.js';
-import { columnAs } from './told-type.js';
+import { columnAs, typeToldFor } from './told-type.js';
 import { Turns } from './turns.js';
 import { columnOf, jsonColumn, stringColumn } from './typed-column.js';
 
@@ -143,7 +143,7 @@ class JsonBlock {
 
   #plainColumn(column: GrowingColumn): Column {
     const { name } = column;
-    const type = this.#wanted.read.types?.[name];
+    const type = typeToldFor(name, this.#wanted.read);
     const exact = (row: number): unknown => this.#exactRow(row)?.[name];
     if (type === undefined) return column.column(exact);
     const values = column.values();

@@ -6,6 +6,7 @@ import { parseRecord } from './csv-records.js';
 import { type FirstRecord, firstRecords, openText } from './open-text.js';
 import { CsvScanner } from './record-scanner.js';
 import { TextInput } from './text-input.js';
+import { typeToldFor } from './told-type.js';
 
 /** @throws RemudaError file_not_found, invalid_file, invalid_request */
 export async function openCsv({ path, compression, read }: OpenOptions): Promise<OpenedInput> {
@@ -22,7 +23,7 @@ export async function openCsv({ path, compression, read }: OpenOptions): Promise
     const header = headerOf(path, first, delimiter);
     checkTypes(path, header, Object.keys(read.types ?? {}));
     return new TextInput(text.file, text.source, compression, () => new CsvScanner(delimiter), {
-      columns: header.map((name) => ({ name, type: read.types?.[name] ?? null })),
+      columns: header.map((name) => ({ name, type: typeToldFor(name, read) ?? null })),
       read: { ...read, delimiter, header },
       start: first.next,
     });

@@ -1,5 +1,6 @@
 /** Values as the type that a column was told to have: of CSV its texts, of JSONL its values. */
 import type { BulkColumnType } from '@remuda/schemas';
+import type { ReadSettings } from '../../chunk.js';
 import type { Column, NumericType, NumericValues } from '../../columns.js';
 import { columnOf, jsonColumn, Nulls, stringColumn } from './typed-column.js';
 
@@ -34,6 +35,14 @@ export const ARRAYS: Readonly<Record<NumericType, new (rows: number) => NumericV
   float32: Float32Array,
   float64: Float64Array,
 };
+
+/** Of its own alone: a column may be called "constructor". */
+export function typeToldFor(
+  name: string,
+  { types }: Pick<ReadSettings, 'types'>,
+): BulkColumnType | undefined {
+  return types && Object.hasOwn(types, name) ? types[name] : undefined;
+}
 
 /** @param values null or undefined: the row has none */
 export function columnAs(

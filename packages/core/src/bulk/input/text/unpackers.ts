@@ -29,9 +29,11 @@ export function createUnpacker(compression: Compression, sink: UnpackedSink): Un
 
 const OUTPUT_BYTES = 64 * 1024;
 
+/** Behind the last member there may be zeros, as tapes and disks leave them: they end the stream before its input ends. */
 class GzipUnpacker implements Unpacker {
   readonly #stream: Gunzip;
   #fault: Error | null = null;
+  #ended = false;
   /** Of the step under way: broken data answers no write. */
   #reject: (error: Error) => void = () => undefined;
 
@@ -44,16 +46,32 @@ class GzipUnpacker implements Unpacker {
     });
   }
 
-  push(packed: Uint8Array): Promise<void> {
-    return this.#step((done) => this.#stream.write(packed, (error) => (error ? undefined : done())));
+  async push(packed: Uint8Array): Promise<void> {
+    const before = this.#stream.bytesWritten;
+    if (!this.#ended) await this.#step((done) => this.#write(packed, done));
+    if (this.#ended && packed.subarray(this.#stream.bytesWritten - before).some((byte) => byte !== 0))
+      throw new Error('there is something else behind its end');
   }
 
-  finish(): Promise<void> {
-    return this.#step((done) => this.#stream.once('end', done).end());
+  async finish(): Promise<void> {
+    if (!this.#ended) await this.#step((done) => this.#stream.once('end', done).end());
   }
 
   close(): void {
     this.#stream.destroy();
+  }
+
+  /** What the stream does not want any more, it never answers. */
+  #write(packed: Uint8Array, done: () => void): void {
+    const ended = () => {
+      this.#ended = true;
+      done();
+    };
+    this.#stream.once('end', ended);
+    this.#stream.write(packed, (error) => {
+      this.#stream.off('end', ended);
+      if (!error) done();
+    });
   }
 
   #step(work: (done: () => void) => void): Promise<void> {
