@@ -221,7 +221,7 @@ it('an output that exists is left alone unless it is to be overwritten', async (
 });
 
 it('what has failed and fails no more takes its place in the output', async () => {
-  const { id } = await rig.create(rig.rows('shut.jsonl', [0, 1, BAD.row, 3, 4, 5, 6, 7, 8, 9]), 'w.out.jsonl', {
+  const { id } = await rig.create(rig.rows('w.jsonl', [0, 1, BAD.row, 3, 4, 5, 6, 7, 8, 9]), 'w.out.jsonl', {
     chunk_rows: 4,
     webhook: 'http://127.0.0.1:9/hook',
   });
