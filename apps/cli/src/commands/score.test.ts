@@ -1,6 +1,15 @@
 /** `remuda score`, `batches` and `files` against an API of a few lines: what is sent, what comes to the disk, how it ends. */
 import { EventEmitter } from 'node:events';
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { BulkJob } from '@remuda/schemas';
@@ -129,6 +138,28 @@ describe('remuda score', () => {
     expect(existsSync(path('scored.errors.jsonl'))).toBe(false);
   });
 
+  it.each([
+    [['--workers', '2'], '--workers is about --local; a fleet has its own workers and models.'],
+    [
+      ['--workers', '2', '--models', 'm'],
+      '--workers and --models are about --local; a fleet has its own workers and models.',
+    ],
+  ])('refuses %j without --local before anything is sent', async (more, told) => {
+    const { run, fake, notes } = await setup([completed()]);
+    expect(await run([...SCORE, ...more])).toBe(2);
+    expect(notes()).toContain(told);
+    expect(fake.created).toEqual([]);
+  });
+
+  it('--local names the models that there are, before it starts anything', async () => {
+    const { run, notes } = await setup([]);
+    mkdirSync(path('repository/adder'), { recursive: true });
+    writeFileSync(path('repository/adder/model.yaml'), 'harness: onnx\n');
+    expect(await run([...SCORE, '--local', '--models', 'repository'])).toBe(2);
+    expect(notes()).toBe(`no model "add" in ${path('repository')}; there are: adder`);
+    expect(readdirSync(folder).sort()).toEqual(['repository', 'rows.jsonl']);
+  });
+
   it('sends standard input, and images with their names', async () => {
     const { run, fake } = await setup([completed()]);
     expect(
@@ -186,7 +217,7 @@ describe('remuda score', () => {
     [['score', '--model', 'add', '--in', 'rows.jsonl', '--out', 'no/o.csv'], /there is no folder/],
     [[...SCORE, '--max-errors', 'many'], /Expected a number of rows, or a share such as 1%/],
     [[...SCORE, '--types', 'a=int65'], /Expected COLUMN=TYPE/],
-    [[...SCORE, '--map', 'x'], /Expected NAME=VALUE/],
+    [[...SCORE, '--map', 'x'], /Expected INPUT=COLUMNS, such as 'x=\[f0\.\.f29\]'/],
     [[...SCORE, '--parameters', '[1]'], /Expected a JSON object/],
     [[...SCORE, '--resume', 'batch_1'], /--model and --in cannot stand with --resume/],
     [[...SCORE, '--local', '--detach'], /--detach is about a server/],
@@ -303,6 +334,9 @@ describe('remuda batches', () => {
     expect(text('o.jsonl')).toBe(ANSWERS);
     expect(await run(['batches', 'output', 'batch_1', '--errors', '--out', 'e.jsonl'])).toBe(0);
     expect(text('e.jsonl')).toBe('bad\n');
+    const flawless = await setup([completed()]);
+    expect(await flawless.run(['batches', 'output', 'batch_1', '--errors', '--out', 'n.jsonl'])).toBe(1);
+    expect(flawless.notes()).toBe('No row of batch_1 has failed: there is no file of errors.');
     const early = await setup([jobWith()]);
     expect(await early.run(['batches', 'output', 'batch_1', '--out', 'p.jsonl'])).toBe(4);
     expect(early.notes()).toBe('batch_1 is in_progress, and has no output.');
