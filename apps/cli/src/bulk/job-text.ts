@@ -45,7 +45,7 @@ function factsOf(job: BulkJob, places: ShownPlaces): string[][] {
     ['  rows', isCount ? count(progress.rows_done) : progressText(job)],
     ['  failed', count(progress.rows_failed)],
     ...(progress.rows_repeated > 0
-      ? [['  run again', `${count(progress.rows_repeated)} after a crash`]]
+      ? [['  run again', `${count(progress.rows_repeated)} after a crash, or with rows that had failed`]]
       : []),
     ['  time', duration(progress.elapsed_s)],
     ...(progress.elapsed_s > 0

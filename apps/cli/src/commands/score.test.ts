@@ -237,7 +237,8 @@ describe('Ctrl-C', () => {
     const { fake, url } = await fakeBulkApi(looks, {});
     const { terminal } = commandLine(url, folder);
     fake.onCall = (call) => {
-      if (call === 'GET /v1/batches/batch_1') host.emit('SIGINT');
+      if (call === 'GET /v1/batches/batch_1' && fake.calls.filter((one) => one === call).length === 1)
+        host.emit('SIGINT');
       // The second comes while the answer to the pause is waited for, which never comes.
       if (!call.endsWith(':pause') || signals < 2) return;
       host.emit('SIGINT');
@@ -255,6 +256,15 @@ describe('Ctrl-C', () => {
     expect(fake.calls.at(-1)).toBe('POST /v1/batches/batch_1:pause');
     expect(answers).toMatch(/^batch_1 {2}paused/);
     expect(notes).toMatch(/Go on with:\n {2}remuda score --resume batch_1 --out scored.jsonl$/);
+  });
+
+  it('shows the job once what was under way is finished', async () => {
+    const { fake, answers } = await interrupted(
+      [jobWith(), jobWith(), jobWith(), jobWith({ status: 'paused' })],
+      1,
+    );
+    expect(fake.calls.slice(-2)).toEqual(['POST /v1/batches/batch_1:pause', 'GET /v1/batches/batch_1']);
+    expect(answers).toMatch(/^batch_1 {2}paused/);
   });
 
   it('a second time leaves at once', async () => {
@@ -298,7 +308,7 @@ describe('remuda batches', () => {
         "batch_1  paused  add version 1",
         "  rows            0.8 %  1,500 of 200,000 rows  paused  2 failed",
         "  failed          2",
-        "  run again       10 after a crash",
+        "  run again       10 after a crash, or with rows that had failed",
         "  time            4.0 s",
         "  rows/s          375 from beginning to end",
         "  device-seconds  0.0",

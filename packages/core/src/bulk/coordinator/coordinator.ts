@@ -150,10 +150,19 @@ export class Coordinator {
       if (this.#isInterrupted())
         return this.#wants() === 'cancel' ? this.#end('cancelled') : this.#pause(null);
       if (way instanceof PauseJob) return this.#pause(way.reason);
-      if (way instanceof RemudaError) return this.#end('failed', toItemError(way), faultsOf(way));
+      if (way instanceof RemudaError)
+        return this.#end('failed', this.#withoutPath(toItemError(way)), faultsOf(way));
       // Not foreseen: the process ends, and the next one tries again.
       throw way;
     }
+  }
+
+  /** Of an uploaded file people know the id, and nobody outside is told where the store lies. */
+  #withoutPath(reason: ItemError): ItemError {
+    const { fileId } = this.#job.spec.input;
+    if (fileId === null) return reason;
+    const path = new RegExp(`/[^\\s"]*/${fileId}`, 'g');
+    return JSON.parse(JSON.stringify(reason).replace(path, fileId)) as ItemError;
   }
 
   async #work(): Promise<CoordinatorEnd> {

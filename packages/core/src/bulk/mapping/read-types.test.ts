@@ -5,7 +5,13 @@ import { readWithTypes } from './read-types.js';
 
 const input = (name: string, datatype: string) => ({ name, datatype }) as ModelSignature['inputs'][number];
 const signature = {
-  inputs: [input('x', 'FP32'), input('n', 'INT64'), input('t', 'BYTES'), input('e', 'FP32')],
+  inputs: [
+    input('x', 'FP32'),
+    input('n', 'INT64'),
+    input('t', 'BYTES'),
+    input('e', 'FP32'),
+    input('one', 'BYTES'),
+  ],
 };
 const mapping: Mapping = {
   inputs: [
@@ -13,6 +19,7 @@ const mapping: Mapping = {
     { input: 'n', columns: ['id'], rowShape: [] },
     { input: 't', columns: ['text'], rowShape: [] },
     { input: 'e', columns: ['embedding'], rowShape: [3] },
+    { input: 'one', columns: ['word'], rowShape: [1] },
   ],
   keep: ['other'],
   idColumn: 'id',
@@ -22,7 +29,7 @@ it('columns of CSV have the types that the inputs need, and ids keep their lette
   const read: ReadSettings = { format: 'csv', types: { b: 'float32' } };
   expect(readWithTypes({ read }, mapping, signature)).toEqual({
     format: 'csv',
-    types: { a: 'float64', b: 'float32', id: 'string', text: 'string', embedding: 'json' },
+    types: { a: 'float64', b: 'float32', id: 'string', text: 'string', embedding: 'json', word: 'string' },
   });
 });
 

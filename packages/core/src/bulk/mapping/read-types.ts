@@ -35,7 +35,7 @@ export function readWithTypes(
     const input = inputs.find((one) => one.name === name) as SignatureTensor;
     const [only] = columns as [string];
     // One column for several elements holds them as a JSON array.
-    if (columns.length === 1 && rowShape.length > 0) types[only] ??= 'json';
+    if (columns.length === 1 && rowShape.some((size) => size !== 1)) types[only] ??= 'json';
     for (const column of columns) types[column] ??= TYPE[input.datatype];
   }
   if (mapping.idColumn !== null) types[mapping.idColumn] = 'string';
