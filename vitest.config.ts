@@ -3,13 +3,6 @@ import { defineConfig } from 'vitest/config';
 
 export default defineConfig({
   test: {
-    include: [
-      'packages/*/src/**/*.test.ts',
-      'apps/*/src/**/*.test.ts',
-      'infra/src/**/*.test.ts',
-      'bench/src/**/*.test.ts',
-      'test/src/**/*.test.ts',
-    ],
     pool: 'forks',
     // One more than the cores of a small machine: many tests wait for processes, Redis or a clock.
     maxWorkers: 3,
@@ -19,5 +12,20 @@ export default defineConfig({
     testTimeout: 180_000,
     hookTimeout: 180_000,
     expect: { poll: { timeout: 60_000 } },
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: 'units',
+          include: ['packages/*/src/**/*.test.ts', 'apps/*/src/**/*.test.ts', 'infra/src/**/*.test.ts'],
+          // They leave nothing behind; a process for each of 200 files would load the same modules 200 times.
+          isolate: false,
+        },
+      },
+      {
+        extends: true,
+        test: { name: 'whole', include: ['bench/src/**/*.test.ts', 'test/src/**/*.test.ts'] },
+      },
+    ],
   },
 });

@@ -21,7 +21,7 @@ const FRAME_BYTES = 4 * 2 ** 20;
 const ZSTD_LEVEL = 3;
 
 async function zstd(bytes: Uint8Array): Promise<Uint8Array> {
-  const { compress: frameOf } = await loaded();
+  const { compress: frameOf } = await openZstd();
   const frames: Uint8Array[] = [];
   let from = 0;
   do {
@@ -34,8 +34,8 @@ async function zstd(bytes: Uint8Array): Promise<Uint8Array> {
 type Zstd = typeof import('@bokuweb/zstd-wasm');
 let loading: Promise<Zstd> | undefined;
 
-/** Only who wants it pays for it. */
-function loaded(): Promise<Zstd> {
+/** Only who wants it pays for it. Once a process: another init() would take its memory from who has it. */
+export function openZstd(): Promise<Zstd> {
   loading ??= import('@bokuweb/zstd-wasm').then(async (zstdWasm) => {
     await zstdWasm.init();
     return zstdWasm;

@@ -1,5 +1,4 @@
 import { readFile, writeFile } from 'node:fs/promises';
-import { compress, init } from '@bokuweb/zstd-wasm';
 import {
   Binary,
   Bool,
@@ -33,13 +32,14 @@ import {
   vectorFromArray,
 } from 'apache-arrow';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { openZstd } from '../../../output/compress.js';
 import { LIMITS, open, pieces, plain, readerOf, readRows, scratch } from '../columnar.fixture.js';
 import { unpackLz4 } from './lz4-frame.js';
 
 let files: Awaited<ReturnType<typeof scratch>>;
 beforeAll(async () => {
   files = await scratch();
-  await init();
+  const { compress } = await openZstd();
   compressionRegistry.set(CompressionType.ZSTD, { encode: (bytes) => compress(Buffer.from(bytes), 3) });
   compressionRegistry.set(CompressionType.LZ4_FRAME, { encode: storedLz4 });
 });
