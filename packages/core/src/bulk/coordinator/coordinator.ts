@@ -151,18 +151,18 @@ export class Coordinator {
         return this.#wants() === 'cancel' ? this.#end('cancelled') : this.#pause(null);
       if (way instanceof PauseJob) return this.#pause(way.reason);
       if (way instanceof RemudaError)
-        return this.#end('failed', this.#withoutPath(toItemError(way)), faultsOf(way));
+        return this.#end('failed', this.#withoutPath(toItemError(way)), this.#withoutPath(faultsOf(way)));
       // Not foreseen: the process ends, and the next one tries again.
       throw way;
     }
   }
 
   /** Of an uploaded file people know the id, and nobody outside is told where the store lies. */
-  #withoutPath(reason: ItemError): ItemError {
+  #withoutPath<T>(told: T): T {
     const { fileId } = this.#job.spec.input;
-    if (fileId === null) return reason;
+    if (fileId === null) return told;
     const path = new RegExp(`/[^\\s"]*/${fileId}`, 'g');
-    return JSON.parse(JSON.stringify(reason).replace(path, fileId)) as ItemError;
+    return JSON.parse(JSON.stringify(told).replace(path, fileId)) as T;
   }
 
   async #work(): Promise<CoordinatorEnd> {
