@@ -238,18 +238,18 @@ it('a job that Redis has lost goes on where it was when it is created anew', asy
 
 it('a job that is created anew and wants other answers begins anew', async () => {
   await rig.steer('hold', true);
-  const input = rig.rows('o.jsonl', count(60));
-  const { id } = await rig.create(input, 'o.out.jsonl');
+  const input = rig.rows('other.jsonl', count(60));
+  const { id } = await rig.create(input, 'other.out.jsonl');
   await rig.until(id, ({ progress }) => progress.chunks_in_flight > 0);
   await rig.bulk.pause(id);
   await rig.steer('hold', false);
   await rig.until(id, ({ status, progress }) => status === 'paused' && progress.rows_done === 16);
   await expect.poll(() => rig.living.has(id)).toBe(false);
   await rig.store.remove(id);
-  const anew = await rig.create(input, 'o.out.jsonl', { output: { format: 'csv' } });
+  const anew = await rig.create(input, 'other.out.jsonl', { output: { format: 'csv' } });
   const job = await rig.status(anew.id, 'completed');
   expect(job.progress.rows_done).toBe(60);
-  const lines = rig.text('o.out.jsonl').trimEnd().split('\n');
+  const lines = rig.text('other.out.jsonl').trimEnd().split('\n');
   expect(lines[0]).toMatch(/^row,custom_id,/);
   expect(lines).toHaveLength(61);
   const sent = Object.keys(await rig.redis.hgetall(`${rig.prefix}:door:sent`)).map(Number);
