@@ -3,7 +3,7 @@ import { BULK_COLUMN_TYPES, BULK_FORMATS, BULK_OUTPUT_FORMATS, type BulkColumnTy
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { withApi } from './api-options.js';
 import type { CommandContext } from './commands/context.js';
-import { namedValue, printable, wholeNumber } from './commands/option-values.js';
+import { type NamedValue, printable, wholeNumber } from './commands/option-values.js';
 
 type Run = (context: CommandContext) => Promise<number>;
 type Choose = (run: Run) => void;
@@ -67,7 +67,7 @@ function addMeaning(command: Command): void {
     .option(
       '--map <input=columns>',
       "columns that make an input: 'x=[f0..f29]', 'x=[a,b]' stack, 'x=embedding' takes one; repeatable",
-      namedValue,
+      inputColumns,
     )
     .option('--types <column=type,...>', `types of CSV columns: ${BULK_COLUMN_TYPES.join(', ')}`, columnTypes)
     .option('--id-column <column>', 'column that identifies a row (default: custom_id, where there is one)')
@@ -114,6 +114,14 @@ function addCourse(command: Command): void {
     )
     .option('--models <folder>', 'model repository of --local (default: REMUDA_MODELS, else ./models)')
     .option('--resume <id>', 'go on with a job: follow it to its end and fetch its output');
+}
+
+/** x=[f0..f29]; repeatable. */
+export function inputColumns(text: string, before: readonly NamedValue[] = []): NamedValue[] {
+  const at = text.indexOf('=');
+  if (at > 0 && at < text.length - 1)
+    return [...before, { name: text.slice(0, at), value: text.slice(at + 1) }];
+  throw new InvalidArgumentError("Expected INPUT=COLUMNS, such as 'x=[f0..f29]' or 'x=embedding'.");
 }
 
 /** a=int64,b=float32; repeatable. */

@@ -213,7 +213,11 @@ export const BulkProgress = z.strictObject({
   bytes_read: z.int(),
   chunks_done: z.int(),
   chunks_in_flight: z.int(),
-  rows_repeated: z.int().describe('Run again after a crash: what was under way then.'),
+  rows_repeated: z
+    .int()
+    .describe(
+      'Run again: what was under way at a crash, and the chunks of rows that failed, by retry-failed.',
+    ),
   rows_per_s: z.number().nullable().describe('Over the last half minute; null: nothing is done yet.'),
   eta_s: z.number().nullable().describe('Until all rows are done, at that speed.'),
   elapsed_s: z.number().describe('Since it began, pauses left out.'),

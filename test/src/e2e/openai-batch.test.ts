@@ -169,6 +169,17 @@ describe.concurrent('a batch of our form', () => {
     expectScored(await (await client.files.content(job.output_file_id as string)).text());
   });
 
+  it('names an uploaded file that cannot be read by its id, not by where the server keeps it', async () => {
+    const empty = await client.files.create({
+      file: await toFile(Buffer.from('\n'), 'empty.csv'),
+      purpose: 'batch',
+    });
+    const job = await scored({ model: 'celsius', input: { file_id: empty.id } });
+    expect(job).toMatchObject({ status: 'failed', reason: { code: 'invalid_file' } });
+    expect(job.reason?.message).toMatch(new RegExp(`^${empty.id}`));
+    expect(JSON.stringify(job)).not.toContain(`/${empty.id}`);
+  });
+
   it('reads and writes by path where that is opened', async () => {
     const [from, to] = [join(open, 'rows.csv'), join(open, 'scored.jsonl')];
     writeFileSync(from, CSV);

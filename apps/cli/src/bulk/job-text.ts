@@ -39,12 +39,13 @@ function factsOf(job: BulkJob, places: ShownPlaces): string[][] {
   const isGiven = status !== 'failed' || progress.rows_done > 0;
   const written = isGiven ? (places.output ?? output.uri ?? output_file_id) : null;
   const failedTo = places.errors ?? output.errors_uri ?? error_file_id;
-  const ended = status === 'completed';
+  // What has ended without a number of rows to compare with has come this far.
+  const isCount = status === 'completed' || (isBulkTerminal(status) && progress.rows_total === null);
   return [
-    ['  rows', ended ? count(progress.rows_done) : progressText(job)],
+    ['  rows', isCount ? count(progress.rows_done) : progressText(job)],
     ['  failed', count(progress.rows_failed)],
     ...(progress.rows_repeated > 0
-      ? [['  run again', `${count(progress.rows_repeated)} after a crash`]]
+      ? [['  run again', `${count(progress.rows_repeated)} after a crash, or with rows that had failed`]]
       : []),
     ['  time', duration(progress.elapsed_s)],
     ...(progress.elapsed_s > 0

@@ -5,6 +5,7 @@ import { newBulkJobId } from '@remuda/core/ids';
 import type { BulkJob, BulkJobCreateInput, ModelSignature } from '@remuda/schemas';
 import { CliError } from '../cli-error.js';
 import { apiOf } from '../commands/context.js';
+import { modelNamed } from '../commands/model-of-repository.js';
 import { withProgress } from '../terminal/progress.js';
 import { modelsFolderOf } from '../workspace.js';
 import { ApiBulk } from './api-bulk.js';
@@ -65,9 +66,11 @@ async function localRunner(
   folder: string,
 ): Promise<SampleRunner> {
   const { terminal, config } = context;
+  const modelsFolder = modelsFolderOf(config.cwd, options.models ?? config.modelsFolder);
+  await modelNamed(modelsFolder, plan.model);
   const bulk = new LocalBulk({
     model: plan.model,
-    modelsFolder: modelsFolderOf(config.cwd, options.models ?? config.modelsFolder),
+    modelsFolder,
     folder: join(folder, 'local'),
     workers: options.workers ?? 1,
     keyspace: config.keyspace,

@@ -171,9 +171,20 @@ class ApiScoring {
       // Detached from, or it has ended by itself; either way one can come back to it.
       if (!this.#calls.signal.aborted) terminal.note(`It is not paused: ${reasonOf(error)}`);
     });
-    const paused = await Promise.race([asking, detached]);
+    const asked = await Promise.race([asking, detached]);
+    const last = asked ? await this.#untilPaused(asked) : seen;
     this.#calls.abort();
-    return this.#end(paused ?? seen, {}, resume, reason.exitCode);
+    return this.#end(last, {}, resume, reason.exitCode);
+  }
+
+  /** What is under way is finished first; a second signal does not wait for it. */
+  async #untilPaused(asked: BulkJob): Promise<BulkJob> {
+    const { terminal } = this.#context;
+    try {
+      return (await followJob(asked, { control: this.#api, terminal, asked: this.#signals.second })).job;
+    } catch {
+      return asked;
+    }
   }
 
   #end(job: BulkJob, places: ShownPlaces, resume?: string, code?: number): number {

@@ -10,6 +10,7 @@ import { fetchInput } from '@remuda/core/bulk/input/fetch-input';
 import { newBulkJobId } from '@remuda/core/ids';
 import type { BulkJob } from '@remuda/schemas';
 import { CliError, Interrupted, reasonOf, usageError } from '../cli-error.js';
+import { modelNamed } from '../commands/model-of-repository.js';
 import { EXIT } from '../exit-codes.js';
 import { megabytes } from '../terminal/figures.js';
 import { withProgress } from '../terminal/progress.js';
@@ -99,9 +100,12 @@ async function newRecord(scoring: Scoring, plan: ScorePlan, folder: string): Pro
   const { options, context } = scoring;
   const { cwd, modelsFolder } = context.config;
   const { output, errors } = plan;
+  const repository = modelsFolderOf(cwd, options.models ?? modelsFolder);
+  // Before standard input is read, and before anything starts.
+  await modelNamed(repository, plan.model);
   const record: LocalRecord = {
     id: newBulkJobId(),
-    modelsFolder: modelsFolderOf(cwd, options.models ?? modelsFolder),
+    modelsFolder: repository,
     workers: options.workers ?? 1,
     wanted: {
       ...plan.job,

@@ -158,6 +158,8 @@ function fileOf({ id, status, output, output_file_id, error_file_id }: BulkJob, 
   if (found !== null) return found;
   const uri = errors ? output.errors_uri : output.uri;
   if (uri !== null) throw new CliError(`The server has written it to ${uri}.`);
+  if (errors && status === 'completed')
+    throw new CliError(`No row of ${id} has failed: there is no file of errors.`);
   const what = errors ? 'file of errors' : 'output';
   throw new CliError(`${id} is ${status}, and has no ${what}.`, EXIT.unfinished);
 }

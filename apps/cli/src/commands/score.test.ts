@@ -1,6 +1,15 @@
 /** `remuda score`, `batches` and `files` against an API of a few lines: what is sent, what comes to the disk, how it ends. */
 import { EventEmitter } from 'node:events';
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { BulkJob } from '@remuda/schemas';
@@ -129,6 +138,28 @@ describe('remuda score', () => {
     expect(existsSync(path('scored.errors.jsonl'))).toBe(false);
   });
 
+  it.each([
+    [['--workers', '2'], '--workers is about --local; a fleet has its own workers and models.'],
+    [
+      ['--workers', '2', '--models', 'm'],
+      '--workers and --models are about --local; a fleet has its own workers and models.',
+    ],
+  ])('refuses %j without --local before anything is sent', async (more, told) => {
+    const { run, fake, notes } = await setup([completed()]);
+    expect(await run([...SCORE, ...more])).toBe(2);
+    expect(notes()).toContain(told);
+    expect(fake.created).toEqual([]);
+  });
+
+  it('--local names the models that there are, before it starts anything', async () => {
+    const { run, notes } = await setup([]);
+    mkdirSync(path('repository/adder'), { recursive: true });
+    writeFileSync(path('repository/adder/model.yaml'), 'harness: onnx\n');
+    expect(await run([...SCORE, '--local', '--models', 'repository'])).toBe(2);
+    expect(notes()).toBe(`no model "add" in ${path('repository')}; there are: adder`);
+    expect(readdirSync(folder).sort()).toEqual(['repository', 'rows.jsonl']);
+  });
+
   it('sends standard input, and images with their names', async () => {
     const { run, fake } = await setup([completed()]);
     expect(
@@ -186,7 +217,7 @@ describe('remuda score', () => {
     [['score', '--model', 'add', '--in', 'rows.jsonl', '--out', 'no/o.csv'], /there is no folder/],
     [[...SCORE, '--max-errors', 'many'], /Expected a number of rows, or a share such as 1%/],
     [[...SCORE, '--types', 'a=int65'], /Expected COLUMN=TYPE/],
-    [[...SCORE, '--map', 'x'], /Expected NAME=VALUE/],
+    [[...SCORE, '--map', 'x'], /Expected INPUT=COLUMNS, such as 'x=\[f0\.\.f29\]'/],
     [[...SCORE, '--parameters', '[1]'], /Expected a JSON object/],
     [[...SCORE, '--resume', 'batch_1'], /--model and --in cannot stand with --resume/],
     [[...SCORE, '--local', '--detach'], /--detach is about a server/],
@@ -206,7 +237,8 @@ describe('Ctrl-C', () => {
     const { fake, url } = await fakeBulkApi(looks, {});
     const { terminal } = commandLine(url, folder);
     fake.onCall = (call) => {
-      if (call === 'GET /v1/batches/batch_1') host.emit('SIGINT');
+      if (call === 'GET /v1/batches/batch_1' && fake.calls.filter((one) => one === call).length === 1)
+        host.emit('SIGINT');
       // The second comes while the answer to the pause is waited for, which never comes.
       if (!call.endsWith(':pause') || signals < 2) return;
       host.emit('SIGINT');
@@ -224,6 +256,15 @@ describe('Ctrl-C', () => {
     expect(fake.calls.at(-1)).toBe('POST /v1/batches/batch_1:pause');
     expect(answers).toMatch(/^batch_1 {2}paused/);
     expect(notes).toMatch(/Go on with:\n {2}remuda score --resume batch_1 --out scored.jsonl$/);
+  });
+
+  it('shows the job once what was under way is finished', async () => {
+    const { fake, answers } = await interrupted(
+      [jobWith(), jobWith(), jobWith(), jobWith({ status: 'paused' })],
+      1,
+    );
+    expect(fake.calls.slice(-2)).toEqual(['POST /v1/batches/batch_1:pause', 'GET /v1/batches/batch_1']);
+    expect(answers).toMatch(/^batch_1 {2}paused/);
   });
 
   it('a second time leaves at once', async () => {
@@ -267,7 +308,7 @@ describe('remuda batches', () => {
         "batch_1  paused  add version 1",
         "  rows            0.8 %  1,500 of 200,000 rows  paused  2 failed",
         "  failed          2",
-        "  run again       10 after a crash",
+        "  run again       10 after a crash, or with rows that had failed",
         "  time            4.0 s",
         "  rows/s          375 from beginning to end",
         "  device-seconds  0.0",
@@ -303,6 +344,9 @@ describe('remuda batches', () => {
     expect(text('o.jsonl')).toBe(ANSWERS);
     expect(await run(['batches', 'output', 'batch_1', '--errors', '--out', 'e.jsonl'])).toBe(0);
     expect(text('e.jsonl')).toBe('bad\n');
+    const flawless = await setup([completed()]);
+    expect(await flawless.run(['batches', 'output', 'batch_1', '--errors', '--out', 'n.jsonl'])).toBe(1);
+    expect(flawless.notes()).toBe('No row of batch_1 has failed: there is no file of errors.');
     const early = await setup([jobWith()]);
     expect(await early.run(['batches', 'output', 'batch_1', '--out', 'p.jsonl'])).toBe(4);
     expect(early.notes()).toBe('batch_1 is in_progress, and has no output.');

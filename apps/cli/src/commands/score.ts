@@ -14,6 +14,7 @@ export async function score(
   host: SignalHost = process,
 ): Promise<number> {
   refuseBoth(options);
+  refuseLocalOptions(options);
   const signals = new StopSignals(host);
   let leave: NodeJS.Timeout | undefined;
   void signals.second.then(({ exitCode }) => {
@@ -34,6 +35,15 @@ function refuseBoth({ resume, model, in: input, dryRun }: ScoreOptions): void {
   const found = given.filter(Boolean);
   if (found.length > 0)
     throw usageError(`${found.join(' and ')} cannot stand with --resume: the job has its own.`);
+}
+
+function refuseLocalOptions({ local, workers, models }: ScoreOptions): void {
+  if (local) return;
+  const given = [workers !== undefined && '--workers', models !== undefined && '--models'].filter(Boolean);
+  if (given.length === 0) return;
+  throw usageError(
+    `${given.join(' and ')} ${given.length > 1 ? 'are' : 'is'} about --local; a fleet has its own workers and models.`,
+  );
 }
 
 function way({ dryRun, local }: ScoreOptions): (scoring: Scoring) => Promise<number> {

@@ -129,7 +129,7 @@ function resumed({ state, wanted, spec }: StoredBulkJob): Steering {
   const goesOn = { ...state, status: begun(state), reason: null, faults: [] };
   if (status === 'paused') return { wanted: 'run', state: goesOn, place: 'open' };
   if (!isBulkTerminal(status) && wanted === 'pause') return { wanted: 'run' };
-  if (status === 'failed' && canResume(reason?.code)) {
+  if (status === 'failed' && canResume({ spec, state })) {
     const { failed: _, finalizing: __, ...kept } = times;
     return { wanted: 'run', state: { ...goesOn, times: kept, forgive: true }, place: 'anew' };
   }

@@ -62,17 +62,22 @@ function shownStatus({ wanted, state }: StoredBulkJob): BulkJobStatus {
 }
 
 /** The command that goes on. */
-function hintOf({ spec: { id }, state }: StoredBulkJob, status: BulkJobStatus): string | null {
+function hintOf({ spec, state }: StoredBulkJob, status: BulkJobStatus): string | null {
+  const { id } = spec;
   if (status === 'paused') return `remuda batches resume ${id}`;
-  if (status === 'failed' && canResume(state.reason?.code)) return `remuda batches resume ${id}`;
+  if (status === 'failed' && canResume({ spec, state })) return `remuda batches resume ${id}`;
   if (isBulkTerminal(status) && state.progress.rows_failed > 0) return `remuda batches retry-failed ${id}`;
   return null;
 }
 
-/** Reasons that can pass, or that its owner may not mind. */
-export function canResume(code: string | undefined): boolean {
-  return code !== undefined && RESUMABLE.has(code);
+/** Whether it failed for a reason that can pass, or that its owner may not mind. An uploaded file never changes. */
+export function canResume({ spec, state }: Pick<StoredBulkJob, 'spec' | 'state'>): boolean {
+  const code = state.reason?.code;
+  if (code === undefined) return false;
+  return RESUMABLE.has(code) || (spec.input.fileId === null && OF_THE_INPUT.has(code));
 }
+
+const OF_THE_INPUT = new Set(['file_not_found', 'invalid_file']);
 
 const RESUMABLE = new Set([
   'too_many_errors',
@@ -85,8 +90,6 @@ const RESUMABLE = new Set([
   'signature_unavailable',
   'source_unavailable',
   'source_unreadable',
-  'file_not_found',
-  'invalid_file',
   'output_exists',
 ]);
 

@@ -161,6 +161,14 @@ export class Coordinator {
     }
   }
 
+  /** Of an uploaded file people know the id, and nobody outside is told where the store lies. */
+  #withoutPath<T>(told: T): T {
+    const { fileId } = this.#job.spec.input;
+    if (fileId === null) return told;
+    const path = new RegExp(`/[^\\s"]*/${fileId}`, 'g');
+    return JSON.parse(JSON.stringify(told).replace(path, fileId)) as T;
+  }
+
   async #work(): Promise<CoordinatorEnd> {
     const { ledger } = this.#log as WorkLog;
     if (this.#wants() === 'cancel' && !ledger.settled) return this.#end('cancelled');
@@ -350,7 +358,7 @@ export class Coordinator {
   /** What is done is given, or waits until there is room for it. */
   async #fail(why: RemudaError): Promise<CoordinatorEnd> {
     try {
-      return await this.#end('failed', toItemError(why), faultsOf(why));
+      return await this.#end('failed', this.#withoutPath(toItemError(why)), this.#withoutPath(faultsOf(why)));
     } catch (error) {
       const way = wayOut(error, true);
       if (way instanceof PauseJob) return this.#pause(way.reason);

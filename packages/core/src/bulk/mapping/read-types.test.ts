@@ -11,6 +11,7 @@ const signature = {
     input('t', 'BYTES'),
     input('e', 'FP32'),
     input('s', 'INT64'),
+    input('one', 'BYTES'),
   ],
 };
 const mapping: Mapping = {
@@ -20,6 +21,7 @@ const mapping: Mapping = {
     { input: 't', columns: ['text'], rowShape: [] },
     { input: 'e', columns: ['embedding'], rowShape: [3] },
     { input: 's', columns: ['size'], rowShape: [1, 1] },
+    { input: 'one', columns: ['word'], rowShape: [1] },
   ],
   keep: ['other'],
   idColumn: 'id',
@@ -29,7 +31,10 @@ it('columns of CSV have the types that the inputs need, and ids keep their lette
   const read: ReadSettings = { format: 'csv', types: { b: 'float32' } };
   expect(readWithTypes({ read }, mapping, signature)).toEqual({
     format: 'csv',
-    types: { a: 'float64', b: 'float32', id: 'string', text: 'string', embedding: 'json', size: 'int64' },
+    types: {
+      ...{ a: 'float64', b: 'float32', id: 'string', text: 'string', embedding: 'json' },
+      ...{ size: 'int64', word: 'string' },
+    },
   });
 });
 

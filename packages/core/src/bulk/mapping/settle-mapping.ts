@@ -106,7 +106,7 @@ function checkKept(name: string, path: string, names: readonly string[], problem
 function unknownInput(input: string, { signature, map }: MappingWishes): Violation {
   const names = signature.inputs.map(({ name }) => name);
   const near = nearNames(input, names);
-  const hint = near.length > 0 ? ` (did you mean "${near[0]}"?)` : '';
+  const hint = near.length > 0 && names.length > 1 ? ` (did you mean "${near[0]}"?)` : '';
   return {
     path: `map.${input}`,
     expected: `an input of ${signature.model}: ${listOf(names)}${hint}`,
@@ -142,7 +142,7 @@ function byDefault(input: SignatureTensor, free: readonly ColumnInfo[], path: st
   const columns = input.kind === 'image' && images.length === 1 ? images : free;
   const settled = shaped(input, columns, path);
   if (settled.problems.length === 0) return settled;
-  const hint = `; say which columns make "${input.name}", such as ${input.name}=${exampleOf(free)}, or keep the others`;
+  const hint = ` (say which columns make "${input.name}", such as ${input.name}=${exampleOf(free)}, or keep the others)`;
   const problems = settled.problems.map((finding) => ({ ...finding, expected: finding.expected + hint }));
   return { ...settled, problems: problems.slice(0, 3) };
 }

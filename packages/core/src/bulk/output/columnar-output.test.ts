@@ -224,6 +224,21 @@ describe('a Parquet output', () => {
     expect(await kept(chunk(0, [1, null]), chunk(2, ['x', [true]]))).toEqual(['1', null, 'x', '[true]']);
   });
 
+  it('keeps every digit of whole numbers whose type nothing but their values tells', async () => {
+    const chunk = (firstRow: number, values: number[], nulls?: Uint8Array): ChunkResult =>
+      resultOf(values.length, {
+        firstRow,
+        kept: [{ name: 'k', type: 'float64', values: Float64Array.from(values), ...(nulls && { nulls }) }],
+      });
+    const large = resultOf(1, { firstRow: 4, kept: [int64('k', [2n ** 53n + 1n])] });
+    const kept = async (type: string | null, ...results: ChunkResult[]): Promise<unknown[]> =>
+      (await duck(await file({ keep: [{ name: 'k', type }] }, results))).map(({ k }) => k);
+    const ids = chunk(0, [7, -1, Number.MIN_SAFE_INTEGER, 0], Uint8Array.of(0, 0, 0, 1));
+    expect(await kept(null, ids, large)).toEqual([7n, -1n, -(2n ** 53n) + 1n, null, 2n ** 53n + 1n]);
+    expect(await kept(null, ids, chunk(4, [0.5]))).toEqual([7, -1, Number.MIN_SAFE_INTEGER, null, 0.5]);
+    expect(await kept('float64', ids)).toEqual([7, -1, Number.MIN_SAFE_INTEGER, null]);
+  });
+
   it('holds BYTES that are no UTF-8 as bytes', async () => {
     const bytes = joinBytesElements([Uint8Array.of(255), Buffer.from('a')]);
     const outputs: EncoderOptions['outputs'] = [{ name: 'b', datatype: 'BYTES', rowShape: [] }];

@@ -1,8 +1,12 @@
-/** Columns of the input that are kept, as columns of the output: nulls stay, JSON gets the type that its values tell. */
-import type { Column } from '../columns.js';
+/**
+ * Columns of the input that are kept, as columns of the output: nulls stay, JSON gets the type that its values tell, and so
+ * do the numbers of a format without types.
+ */
+import type { Column, NumericValues } from '../columns.js';
 import { bytesVector, NUMERIC_ARRAY, noValues, type Vector, validOf } from './vectors.js';
 
-export function columnVector(column: Column, length: number): Vector {
+/** @param byValues the input does not say its type: numbers that are all whole are int64, which an id keeps its digits in */
+export function columnVector(column: Column, length: number, byValues = false): Vector {
   const valid = validOf(length, column.nulls);
   if (valid && !valid.includes(1)) return noValues(length);
   const entry = <T>(values: readonly T[]): (T | null)[] =>
@@ -15,10 +19,35 @@ export function columnVector(column: Column, length: number): Vector {
     case 'json':
       return jsonVector(entry(column.values));
     case 'list':
-      return listVector(column, length, valid);
+      return listVector(column, length, valid, byValues);
     default:
-      return { kind: 'number', type: column.type, length, valid, values: column.values };
+      return numberVector(column, length, valid, byValues);
   }
+}
+
+function numberVector(
+  { type, values }: Extract<Column, { values: NumericValues }>,
+  length: number,
+  valid: Uint8Array | null,
+  byValues: boolean,
+): Vector {
+  const integers = byValues && values instanceof Float64Array ? wholeNumbers(values, valid) : null;
+  return integers
+    ? { kind: 'number', type: 'int64', length, valid, values: integers }
+    : { kind: 'number', type, length, valid, values };
+}
+
+/** null: some are none, or have lost digits. Two halves for each number: BigInts would cost five times as much. */
+function wholeNumbers(values: Float64Array, valid: Uint8Array | null): BigInt64Array | null {
+  const halves = new Uint32Array(values.length * 2);
+  for (let i = 0; i < values.length; i++) {
+    if (valid?.[i] === 0) continue;
+    const value = values[i] as number;
+    if (!Number.isSafeInteger(value) || Object.is(value, -0)) return null;
+    halves[2 * i] = value >>> 0;
+    halves[2 * i + 1] = Math.floor(value / 2 ** 32);
+  }
+  return new BigInt64Array(halves.buffer);
 }
 
 function orNone(vector: Vector): Vector {
@@ -30,8 +59,9 @@ function listVector(
   { offsets, child }: Extract<Column, { type: 'list' }>,
   length: number,
   valid: Uint8Array | null,
+  byValues: boolean,
 ): Vector {
-  const entries = columnVector(child, offsets[length] as number);
+  const entries = columnVector(child, offsets[length] as number, byValues);
   const hidden = valid?.some((mark, i) => mark === 0 && offsets[i] !== offsets[i + 1]);
   if (!hidden) return { kind: 'list', length, valid, offsets, child: entries };
   return compactList(offsets, entries, length, valid as Uint8Array);

@@ -46,9 +46,9 @@ export function vectorsOf(result: ChunkResult, layout: OutputLayout): Vector[] {
   return [
     rowNumbers(result),
     ...(layout.id === null ? [] : [idVector(result)]),
-    ...layout.kept.map(({ name }) => {
+    ...layout.kept.map(({ name, type }) => {
       const column = result.kept.find((one) => one.name === name);
-      return column ? columnVector(column, result.rows) : noValues(result.rows);
+      return column ? columnVector(column, result.rows, type === null) : noValues(result.rows);
     }),
     ...layout.outputs.map((output) => outputVector(result, output, failed)),
     ...errorVectors(result),
