@@ -256,8 +256,9 @@ export class ServedModel {
     this.#chunks.add(run);
     const ends = await run.finally(() => this.#chunks.delete(run));
     this.lastProgressAt = clock.now();
-    this.#judge(ends);
     const [end] = ends as [UnitEnd];
+    // Of many rows one may be at fault; that is found by who sent them, and says nothing of the model.
+    if (item.rows === 1 || end.kind !== 'written' || end.ok) this.#judge(ends);
     if (end.kind === 'written' && end.ended)
       observers.metrics.requests.inc({ model: source.model, lane: item.lane, outcome: end.ended });
     return end;

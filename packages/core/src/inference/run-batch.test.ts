@@ -203,6 +203,24 @@ describe('a runner that dies', () => {
     ]);
   });
 
+  it('with a chunk inside: it fails at once, with how far it had got, since who sent it parts it', async () => {
+    const { batches, runs, failures } = setup((_, order) => {
+      throw new RunnerLostError(
+        { reason: 'crashed', signal: 'SIGKILL', code: null, pid: 1 },
+        { batchId: order.batchId, wasRunning: true, suspect: true, suspects: 1 },
+        { done: 64, running: 32 },
+      );
+    });
+    const order = { ...orderOf('chunk'), chunk: true };
+    const many = { ...order, units: order.units.map((one) => ({ ...one, rows: 100 })) };
+    expect(await batches.run(many)).toMatchObject([{ kind: 'written', ok: false, code: 'runner_crashed' }]);
+    expect(runs).toHaveLength(1);
+    expect(failures[0]?.text).toContain('"details":{"rows_done":64,"rows_running":32}');
+    // One row is blamed only when it has killed two.
+    await batches.run(order);
+    expect(runs).toHaveLength(3);
+  });
+
   it('because a run took too long: the unit alone in it fails at once, as run_timeout', async () => {
     const { batches, runs, failures } = setup((_, order) => {
       throw lost(order, {}, 'timed_out');

@@ -79,11 +79,13 @@ export class BatchRunner {
   async #afterLoss(order: BatchOrder, loss: RunnerLostError): Promise<UnitEnd[]> {
     const copies = order.units.filter(({ requestId }) => isShadowId(requestId));
     if (copies.length > 0) return this.#withoutCopies(order, copies, loss);
-    this.#deps.onBisect?.(order, lossError(loss));
+    this.#deps.onBisect?.(order, lossError(loss, order));
     const certain = loss.suspect && loss.suspects === 1;
     if (certain) this.#deps.onKilled?.(order);
+    // To part a chunk blames nobody, and who sent it does that by itself.
+    if (certain && isManyRows(order)) return this.#fail(order.units, lossError(loss, order));
     if (order.units.length > 1 && certain) return this.#halves(order, (half) => this.#runAlone(half));
-    if (certain && loss.reason === 'timed_out') return this.#fail(order.units, lossError(loss));
+    if (certain && loss.reason === 'timed_out') return this.#fail(order.units, lossError(loss, order));
     return this.#runAlone({ ...again(order, this.#deps), begun: order.begun || loss.suspect });
   }
 
@@ -94,7 +96,7 @@ export class BatchRunner {
     loss: RunnerLostError,
   ): Promise<UnitEnd[]> {
     const units = order.units.filter((unit) => !copies.includes(unit));
-    const ended = await this.#fail(copies, lossError(loss));
+    const ended = await this.#fail(copies, lossError(loss, order));
     const others = units.length === 0 ? [] : await this.#afterLoss({ ...order, units }, loss);
     const ends = new Map<BatchUnit, UnitEnd | undefined>();
     for (const [i, unit] of copies.entries()) ends.set(unit, ended[i]);
@@ -113,8 +115,8 @@ export class BatchRunner {
       if (!error.suspect && tries < INNOCENT_TRIES)
         return this.#runAlone(again(order, this.#deps), tries + 1);
       if (error.suspect) this.#deps.onKilled?.(order);
-      if (order.units.length === 1) return this.#fail(order.units, lossError(error));
-      this.#deps.onBisect?.(order, lossError(error));
+      if (order.units.length === 1) return this.#fail(order.units, lossError(error, order));
+      this.#deps.onBisect?.(order, lossError(error, order));
       return this.#halves(order, (half) => this.#runAlone(half));
     }
   }
@@ -183,13 +185,26 @@ export function errorFrame(extras: OutcomeExtras): Buffer {
   return encodeFrame('outputs', [], { ...extras });
 }
 
-function lossError(loss: RunnerLostError): ItemError {
-  return loss.reason === 'timed_out'
-    ? itemError('run_timeout', 'the run took longer than timeout_ms of the model; the runner was replaced')
-    : itemError(
-        'runner_crashed',
-        `the runner process died while it ran the item (${loss.signal ?? `exit code ${loss.code}`}); it was replaced`,
-      );
+/** Of a chunk with how far it had got: whoever parts it looks there first. */
+function lossError(loss: RunnerLostError, order: BatchOrder): ItemError {
+  const { done, running } = loss.rows;
+  const details = isManyRows(order) ? { rows_done: done, rows_running: running } : undefined;
+  if (loss.reason === 'timed_out')
+    return itemError(
+      'run_timeout',
+      'the run took longer than timeout_ms of the model; the runner was replaced',
+      details,
+    );
+  const how = loss.signal ?? `exit code ${loss.code}`;
+  return itemError(
+    'runner_crashed',
+    `the runner process died while it ran the item (${how}); it was replaced`,
+    details,
+  );
+}
+
+function isManyRows({ chunk, units: [unit] }: BatchOrder): boolean {
+  return chunk === true && unit !== undefined && unit.rows > 1;
 }
 
 /** The same units under an id of their own: each id names one crossing to the runner. */

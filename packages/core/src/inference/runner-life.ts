@@ -9,7 +9,14 @@ import { ModelLoadError, RemudaError } from '../errors.js';
 import type { ModelSource } from '../harness/harness.js';
 import type { Clock } from '../lifecycle/clock.js';
 import type { GoldenReport } from './golden-check.js';
-import { assignSuspicion, type EndReason, endText, type RunnerEnd, RunnerLostError } from './runner-loss.js';
+import {
+  assignSuspicion,
+  type EndReason,
+  endText,
+  type LostRows,
+  type RunnerEnd,
+  RunnerLostError,
+} from './runner-loss.js';
 import type {
   BatchUnit,
   FromRunner,
@@ -389,8 +396,14 @@ export class RunnerLife {
     for (const lost of assignSuspicion(inside, end, this.#killedFor?.batchId)) {
       const batch = this.#batches.get(lost.batchId) as PendingBatch;
       for (const { cancel } of batch.running.values()) cancel();
-      batch.reject(new RunnerLostError(end, lost));
+      batch.reject(new RunnerLostError(end, lost, rowsOf(batch)));
     }
     this.#batches.clear();
   }
+}
+
+function rowsOf({ running, runs }: PendingBatch): LostRows {
+  const sum = (some: Iterable<{ rows: number }>): number =>
+    [...some].reduce((all, { rows }) => all + rows, 0);
+  return { done: sum(runs), running: sum(running.values()) };
 }

@@ -20,6 +20,12 @@ export interface LostBatch {
   suspects: number;
 }
 
+/** How far a batch of several runs had got. */
+export interface LostRows {
+  done: number;
+  running: number;
+}
+
 /** The runner ended before it answered. */
 export class RunnerLostError extends Error {
   override readonly name = 'RunnerLostError';
@@ -31,8 +37,10 @@ export class RunnerLostError extends Error {
   readonly wasRunning: boolean;
   readonly suspect: boolean;
   readonly suspects: number;
+  /** Rows of the batch whose runs had ended, and of those under way. */
+  readonly rows: LostRows;
 
-  constructor(end: RunnerEnd, lost: LostBatch) {
+  constructor(end: RunnerEnd, lost: LostBatch, rows: LostRows = { done: 0, running: 0 }) {
     super(`the runner ended before it answered: ${endText(end)}`);
     this.reason = end.reason === 'timed_out' && lost.suspect ? 'timed_out' : 'crashed';
     this.signal = end.signal;
@@ -41,6 +49,7 @@ export class RunnerLostError extends Error {
     this.wasRunning = lost.wasRunning;
     this.suspect = lost.suspect;
     this.suspects = lost.suspects;
+    this.rows = rows;
   }
 }
 

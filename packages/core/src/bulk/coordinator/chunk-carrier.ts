@@ -16,6 +16,7 @@ import { guiltyRow } from './guilty-row.js';
 import type { CutPiece, Settled } from './journal-entries.js';
 import type { Task } from './ledger.js';
 import type { Patience } from './patience.js';
+import type { KilledRows } from './splitting.js';
 import type { CoordinatorTools, JobOutput } from './tools.js';
 import { PauseJob } from './ways-out.js';
 import type { WorkLog } from './work-log.js';
@@ -201,7 +202,8 @@ export class ChunkCarrier {
       return false;
     }
     if (task.rows > 1) {
-      await log.commit({ k: 'split', firstRow: task.firstRow, rows: task.rows });
+      const killed = killedOf(error);
+      await log.commit({ k: 'split', firstRow: task.firstRow, rows: task.rows, ...(killed && { killed }) });
       if (RAN.has(error.code)) this.#deps.repeated(task.rows);
       return true;
     }
@@ -260,6 +262,11 @@ export class ChunkCarrier {
       if (signal.aborted) done();
     });
   }
+}
+
+function killedOf({ details }: ItemError): KilledRows | undefined {
+  const { rows_done: done, rows_running: running } = details ?? {};
+  return typeof done === 'number' && typeof running === 'number' ? { done, running } : undefined;
 }
 
 function asPayload({ range }: CutPiece): ChunkOrder['range'] {

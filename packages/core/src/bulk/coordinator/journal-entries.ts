@@ -8,6 +8,7 @@ import type { BulkCompression } from '@remuda/schemas';
 import type { ChunkRange, ChunkSource, Mapping, ReadSettings } from '../chunk.js';
 import type { InputPosition } from '../input/bulk-input.js';
 import type { BulkSpecOutput } from '../job-record.js';
+import type { KilledRows } from './splitting.js';
 
 export const JOURNAL_FORM = 1;
 
@@ -82,7 +83,8 @@ export type JournalEntry =
   /** The input ends behind the last piece. */
   | { k: 'end'; rows: number }
   /** These rows go in two halves from now on: together they have killed a runner, or failed. */
-  | { k: 'split'; firstRow: number; rows: number }
+  /** @param killed where the runs of it had got when its process died; absent: in half */
+  | { k: 'split'; firstRow: number; rows: number; killed?: KilledRows }
   | PartEntry
   /** Rows travel in the order: a worker cannot read the source. */
   | { k: 'payload' }

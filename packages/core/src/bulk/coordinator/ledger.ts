@@ -6,7 +6,7 @@
 import type { InputPosition } from '../input/bulk-input.js';
 import { INPUT_START } from '../input/bulk-input.js';
 import type { CutPiece, Extent, JournalEntry, PartEntry, Settled } from './journal-entries.js';
-import { halves } from './splitting.js';
+import { aroundKilled, halves } from './splitting.js';
 
 /** Rows that have no answer yet. They lie in one piece. */
 export interface Task {
@@ -174,10 +174,12 @@ export class Ledger {
     this.#tasks.set(piece.firstRow, { firstRow: piece.firstRow, rows: piece.rows });
   }
 
-  #split({ firstRow, rows }: Task): void {
+  #split({ firstRow, rows, killed }: Extract<JournalEntry, { k: 'split' }>): void {
     const task = this.#tasks.get(firstRow);
     if (task?.rows !== rows || !this.settled) return;
-    for (const half of halves(task, this.settled.batchRows)) this.#tasks.set(half.firstRow, half);
+    const { batchRows } = this.settled;
+    const parts = killed ? aroundKilled(task, killed, batchRows) : halves(task, batchRows);
+    for (const part of parts) this.#tasks.set(part.firstRow, part);
   }
 
   #part(entry: PartEntry, epoch: number, line: Extent): void {

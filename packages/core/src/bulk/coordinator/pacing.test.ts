@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { tooManyErrors } from './error-limit.js';
 import { ChunkSizes, SIZING } from './sizing.js';
-import { halves } from './splitting.js';
+import { aroundKilled, halves } from './splitting.js';
 import { mayStart } from './window.js';
 
 const pace = (over: object = {}) => ({
@@ -89,6 +89,34 @@ describe('rows that fail together', () => {
       { firstRow: 8, rows: 2 },
     ]);
     expect(halves({ firstRow: 5, rows: 1 }, 32)).toEqual([{ firstRow: 5, rows: 1 }]);
+  });
+
+  it('are parted around the batch that was running when the process died', () => {
+    const task = { firstRow: 1_000, rows: 100 };
+    expect(aroundKilled(task, { done: 64, running: 32 }, 32)).toEqual([
+      { firstRow: 1_000, rows: 64 },
+      { firstRow: 1_064, rows: 32 },
+      { firstRow: 1_096, rows: 4 },
+    ]);
+    expect(aroundKilled(task, { done: 0, running: 32 }, 32)).toEqual([
+      { firstRow: 1_000, rows: 32 },
+      { firstRow: 1_032, rows: 68 },
+    ]);
+    expect(aroundKilled(task, { done: 96, running: 4 }, 32)).toEqual([
+      { firstRow: 1_000, rows: 96 },
+      { firstRow: 1_096, rows: 4 },
+    ]);
+  });
+
+  it('are halved where how far they had got tells nothing', () => {
+    for (const task of [
+      { firstRow: 0, rows: 20 },
+      { firstRow: 7, rows: 64 },
+    ]) {
+      expect(aroundKilled(task, { done: 0, running: 0 }, 32)).toEqual(halves(task, 32));
+      expect(aroundKilled(task, { done: 0, running: task.rows }, 32)).toEqual(halves(task, 32));
+      expect(aroundKilled(task, { done: 500, running: 32 }, 32)).toEqual(halves(task, 32));
+    }
   });
 
   it('lose no row and double none, whatever their number', () => {
