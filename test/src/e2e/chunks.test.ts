@@ -163,6 +163,12 @@ describe('a chunk', () => {
   it('that kills its runner ends with that reason, and is no dead letter: who sent it sends its halves', async () => {
     const chunk = await chunkOf('crash-on-mark', sourceOf('crash.jsonl', [1, 777, 3]), 3);
     expect(await endOf(chunk)).toMatchObject({
+      ...{ kind: 'failed', error: { code: 'runner_crashed', details: { rows_done: 0, rows_running: 3 } } },
+      again: 0,
+    });
+    const alone = { ...chunk, id: chunkIdOf('crash-on-mark', 0, 3, 'alone') };
+    // One row is blamed only when it has killed two.
+    expect(await endOf({ ...alone, order: { ...chunk.order, slice: { from: 1, to: 2 } } })).toMatchObject({
       ...{ kind: 'failed', error: { code: 'runner_crashed' } },
       again: 1,
     });
