@@ -288,6 +288,13 @@ it('a job that Redis has lost goes on where it was when it is created anew', asy
   expect(Math.min(...sent)).toBe(16);
 });
 
+it('a file without a row is scored: its output has none', async () => {
+  const { id } = await rig.create(rig.rows('none.jsonl', []), 'none.out.jsonl');
+  const job = await rig.status(id, 'completed', 'failed');
+  expect(job).toMatchObject({ status: 'completed', request_counts: { total: 0, completed: 0, failed: 0 } });
+  expect(rig.text('none.out.jsonl')).toBe('');
+});
+
 it('a work folder that cannot be made ends it, naming the path', async () => {
   const input = rig.rows('shut.jsonl', count(8));
   rig.file('.shut.out.jsonl.remuda', 'not a folder');

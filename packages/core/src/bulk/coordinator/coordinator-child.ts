@@ -7,7 +7,7 @@ import { Coordinator, type CoordinatorDeps } from './coordinator.js';
 import type { CoordinatorInit, FromCoordinator, ToCoordinator } from './coordinator-messages.js';
 
 export interface CoordinatorParts {
-  deps: Omit<CoordinatorDeps, 'jobId' | 'report'>;
+  deps: Omit<CoordinatorDeps, 'jobId' | 'report' | 'onDeaf'>;
   close(): Promise<void>;
 }
 
@@ -38,7 +38,8 @@ async function run(
 ): Promise<void> {
   const { deps, close } = await open(init, leave);
   const report: CoordinatorDeps['report'] = (counts) => send({ type: 'counts', counts });
-  const coordinator = new Coordinator({ ...deps, jobId: init.jobId, report });
+  const onDeaf = (): void => void process.kill(process.pid, 'SIGKILL');
+  const coordinator = new Coordinator({ ...deps, jobId: init.jobId, report, onDeaf });
   leave.addEventListener('abort', () => coordinator.leave());
   if (leave.aborted) coordinator.leave();
   const end = await coordinator.run();

@@ -43,6 +43,8 @@ export interface CoordinatorDeps {
   logger: Logger;
   /** Told what has been done since the last call, at most once a second. */
   report(counts: CoordinatorCounts): void;
+  /** It was asked to pause or to cancel and is still there two minutes later: the process should end. Default: nothing. */
+  onDeaf?(): void;
   /** How long trouble of the model is borne. */
   patienceMs?: number;
   /** How often progress is written, in milliseconds; default a second. */
@@ -62,6 +64,8 @@ export interface CoordinatorCounts {
 export type CoordinatorEnd = 'ended' | 'paused' | 'left' | 'fenced' | 'gone';
 
 const TICK_MS = 1_000;
+/** Longer than a chunk that is under way takes. */
+const DEAF_AFTER_MS = 120_000;
 /** Time at work is noted at least this often: a crash loses no more of it. */
 const NOTE_TIME_MS = 10_000;
 /** More than a life has in its hands at once. */
@@ -78,6 +82,7 @@ export class Coordinator {
   #book!: JobBook;
   #control!: JobControl;
   #log: WorkLog | undefined;
+  #cancelWatch: () => void = () => {};
   /** Why the work folder cannot be read. */
   #unreadable: unknown;
   #opened: Opened | undefined;
@@ -127,6 +132,7 @@ export class Coordinator {
       if (error instanceof Left || this.#leaving) return 'left';
       throw error;
     } finally {
+      this.#cancelWatch();
       await ticks.stop();
       await this.#control.stop();
       await this.#noteTime().catch(() => undefined);
@@ -330,6 +336,8 @@ export class Coordinator {
     reason: ItemError | null = null,
     faults: BulkFault[] = [],
   ): Promise<CoordinatorEnd> {
+    // To join what is done may take its time.
+    this.#cancelWatch();
     const { clock, tools, logger } = this.#deps;
     const log = this.#log;
     const times = { ...this.#book.state.times };
@@ -425,12 +433,22 @@ export class Coordinator {
     if (this.#leaving) throw new Left('the worker stops');
   }
 
+  /** A life that hangs somewhere hears of nothing: it is ended, and the next one finds what is wanted. */
+  #watchWish(): void {
+    this.#cancelWatch();
+    const { wanted } = this.#control;
+    if (wanted !== 'cancel' && wanted !== 'pause') return;
+    const { clock, onDeaf = () => {} } = this.#deps;
+    this.#cancelWatch = clock.after(DEAF_AFTER_MS, onDeaf);
+  }
+
   #newControl(epoch: number): JobControl {
     const { store, subscriber, clock } = this.#deps;
     return new JobControl({
       ...{ job: this.#job, epoch, store, subscriber, clock },
       onChange: () => {
         this.#showWish();
+        this.#watchWish();
         this.#scoring?.wake();
       },
       onFenced: () => {

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { RemudaError, toItemError } from '../../errors.js';
 import type { Clock } from '../../lifecycle/clock.js';
 import type { Target } from '../../models/model-resolver.js';
+import type { Mapping } from '../chunk.js';
 import type { ChunkDoor } from '../chunk-door.js';
 import { INPUT_START, type OpenedInput } from '../input/bulk-input.js';
 import type { BulkFault, BulkSpec } from '../job-record.js';
@@ -59,7 +60,9 @@ export async function openJob(deps: ValidatingDeps): Promise<Opened> {
   const signature = door.signatureOf(target);
   const input = await tools.open(spec, path, work);
   try {
-    const mapping = tools.settle(spec, input.columns, signature, input.read);
+    const mapping = (await isEmpty(input))
+      ? NOTHING_MAPPED
+      : tools.settle(spec, input.columns, signature, input.read);
     const batchRows = signature.batchable ? (signature.max_batch_size ?? 1) : 1;
     const settled: Settled = {
       model: signature.model,
@@ -76,6 +79,14 @@ export async function openJob(deps: ValidatingDeps): Promise<Opened> {
     await input.close();
     throw error;
   }
+}
+
+/** Of an input without a row that names no columns either: nothing can be missing, and the output is empty. */
+const NOTHING_MAPPED: Mapping = { inputs: [], keep: [], idColumn: null };
+
+async function isEmpty(input: OpenedInput): Promise<boolean> {
+  if (input.columns.length > 0) return false;
+  return (await input.cut(INPUT_START, { rows: 1, multipleOf: 1, bytes: 1 })) === null;
 }
 
 function answersOf({ output }: BulkSpec): Settled['answers'] {
