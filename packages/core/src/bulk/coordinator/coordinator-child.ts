@@ -3,6 +3,7 @@
  * lives as long as its parent does, and its parent says when it is to leave. The entry with the real parts is
  * coordinator-entry.ts.
  */
+import { constants, setPriority } from 'node:os';
 import { Coordinator, type CoordinatorDeps } from './coordinator.js';
 import type { CoordinatorInit, FromCoordinator, ToCoordinator } from './coordinator-messages.js';
 
@@ -16,6 +17,8 @@ export function serveCoordinator(
   open: (init: CoordinatorInit, leave: AbortSignal) => Promise<CoordinatorParts>,
 ): void {
   process.title = 'remuda-coordinator';
+  // Whoever waits for an answer goes before a file: on a machine that is busy this process gets what is left.
+  setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
   // Ctrl-C reaches the whole process group; when to stop is for the parent to say.
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => {});
   // SIGKILL, since a job must not be coordinated by one whose parent has lost it.
