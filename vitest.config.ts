@@ -4,8 +4,8 @@ import { defineConfig } from 'vitest/config';
 export default defineConfig({
   test: {
     pool: 'forks',
-    // One more than the cores of a small machine: many tests wait for processes, Redis or a clock.
-    maxWorkers: 3,
+    // Two more than the cores of a small machine: many tests wait for processes, Redis or a clock.
+    maxWorkers: 4,
     // Tests of the harness load the native library in their own process.
     env: { ORT_DISABLE_TELEMETRY: '1' },
     // No test asks how fast the machine is: these only end what would never end.
