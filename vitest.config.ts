@@ -4,8 +4,8 @@ import { defineConfig } from 'vitest/config';
 export default defineConfig({
   test: {
     pool: 'forks',
-    // Two more than the cores of a small machine: many tests wait for processes, Redis or a clock.
-    maxWorkers: 4,
+    // One more than the cores of a small machine: many tests wait for processes, Redis or a clock.
+    maxWorkers: 3,
     // Tests of the harness load the native library in their own process.
     env: { ORT_DISABLE_TELEMETRY: '1' },
     // No test asks how fast the machine is: these only end what would never end.
@@ -17,14 +17,20 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'units',
-          include: ['packages/*/src/**/*.test.ts', 'apps/*/src/**/*.test.ts', 'infra/src/**/*.test.ts'],
-          // They leave nothing behind; a process for each of 200 files would load the same modules 200 times.
+          include: [
+            'packages/*/src/**/*.test.ts',
+            'apps/*/src/**/*.test.ts',
+            'infra/src/**/*.test.ts',
+            'test/src/integration/**/*.test.ts',
+            'test/src/contract/**/*.test.ts',
+          ],
+          // They leave nothing behind; a process for each of 260 files would load the same modules 260 times.
           isolate: false,
         },
       },
       {
         extends: true,
-        test: { name: 'whole', include: ['bench/src/**/*.test.ts', 'test/src/**/*.test.ts'] },
+        test: { name: 'whole', include: ['bench/src/**/*.test.ts', 'test/src/{docs,e2e}/**/*.test.ts'] },
       },
     ],
   },
