@@ -12,19 +12,22 @@ export default defineConfig({
     testTimeout: 180_000,
     hookTimeout: 180_000,
     expect: { poll: { timeout: 60_000 } },
+    // Two of these leave nothing behind: a process for each of 240 files would load the same modules 240 times. They are
+    // two, since schemas have names that a process may know once, and the one has them from the sources.
     projects: [
       {
         extends: true,
         test: {
           name: 'units',
-          include: [
-            'packages/*/src/**/*.test.ts',
-            'apps/*/src/**/*.test.ts',
-            'infra/src/**/*.test.ts',
-            'test/src/integration/**/*.test.ts',
-            'test/src/contract/**/*.test.ts',
-          ],
-          // They leave nothing behind; a process for each of 260 files would load the same modules 260 times.
+          include: ['packages/*/src/**/*.test.ts', 'apps/*/src/**/*.test.ts', 'infra/src/**/*.test.ts'],
+          isolate: false,
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'integration',
+          include: ['test/src/{integration,contract}/**/*.test.ts'],
           isolate: false,
         },
       },
