@@ -5,12 +5,12 @@
  */
 import { resolve } from 'node:path';
 import { BulkSweeper, needsCoordinator } from '@remuda/core/bulk/bulk-sweeper';
-import type { CoordinatorCounts } from '@remuda/core/bulk/coordinator/coordinator';
 import type { CoordinatorInit } from '@remuda/core/bulk/coordinator/coordinator-messages';
 import {
   CoordinatorProcess,
   type CoordinatorProcessOptions,
 } from '@remuda/core/bulk/coordinator/coordinator-process';
+import type { CoordinatorCounts } from '@remuda/core/bulk/coordinator/work-meter';
 import { sameFolder } from '@remuda/core/bulk/files/folder-identity';
 import { giveUpJob } from '@remuda/core/bulk/give-up-job';
 import { BulkJobStore } from '@remuda/core/bulk/job-store';

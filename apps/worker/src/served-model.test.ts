@@ -8,7 +8,8 @@ import type { OutcomeExtras, UnitWrite } from '@remuda/core/store/outcome';
 import { decodeFrame, HarnessConfig, type Lane, type ModelSignature } from '@remuda/schemas';
 import { describe, expect, it } from 'vitest';
 import { RateMeter } from './rate-meter.js';
-import { exposeServed, type ServedItem, ServedModel } from './served-model.js';
+import { exposeServed } from './served-gauges.js';
+import { type ServedItem, ServedModel } from './served-model.js';
 
 /** A served model over a runner that answers as the test says; `seconds` is what each run takes by its rows. */
 function setup(config: Record<string, unknown> = {}) {

@@ -1,5 +1,6 @@
 /** `pnpm bulk-kills`: kills everything that has a hand in a bulk job, and says whether its output is what it would have been. */
 import { parseArgs } from 'node:util';
+import { runCommand, timedSay, wholeNumber } from '../rig/command.js';
 import { type KillReport, runKills } from './run-kills.js';
 
 const HELP = `usage: pnpm bulk-kills [--seed N] [--rows N] [--each N] [--format jsonl|parquet] [--unordered] [--keep] [--json]
@@ -13,15 +14,7 @@ const HELP = `usage: pnpm bulk-kills [--seed N] [--rows N] [--each N] [--format 
   --json       prints one object and nothing else
 `;
 
-// Ctrl-C ends everything: the warden kills what is left and removes the folder.
-for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => process.exit(130));
-
-try {
-  process.exitCode = await main();
-} catch (error) {
-  console.error(error instanceof Error ? error.message : error);
-  process.exitCode = 2;
-}
+await runCommand(main);
 
 async function main(): Promise<number> {
   const { values } = parseArgs({
@@ -42,15 +35,13 @@ async function main(): Promise<number> {
     return 0;
   }
   const format = formatOf(values.format, values.unordered);
-  const begun = Date.now();
   const report = await runKills({
-    seed: whole('--seed', values.seed ?? String(Math.floor(Math.random() * 1_000_000))),
-    rows: whole('--rows', values.rows),
-    each: whole('--each', values.each),
+    seed: wholeNumber('--seed', values.seed ?? String(Math.floor(Math.random() * 1_000_000))),
+    rows: wholeNumber('--rows', values.rows),
+    each: wholeNumber('--each', values.each),
     ...{ format, ordered: !values.unordered, keep: values.keep },
     ...{ batchRows: 250, chunkRows: 2_000, waitMs: 25, lockMs: 2_000 },
-    say: (line) =>
-      process.stderr.write(`${((Date.now() - begun) / 1_000).toFixed(1).padStart(6)} s  ${line}\n`),
+    say: timedSay(),
   });
   process.stdout.write(values.json ? `${JSON.stringify(report)}\n` : textOf(report));
   return report.red.length === 0 ? 0 : 1;
@@ -67,12 +58,6 @@ function textOf(report: KillReport): string {
     ...red.map((reason) => `RED: ${reason}`),
     red.length === 0 ? 'green\n' : `again: pnpm bulk-kills --seed ${seed} --rows ${rows}\n`,
   ].join('\n');
-}
-
-function whole(flag: string, text: string): number {
-  const value = Number(text);
-  if (Number.isInteger(value) && value >= 0) return value;
-  throw new Error(`${flag} is ${JSON.stringify(text)}; it must be a whole number, 0 or more`);
 }
 
 function formatOf(text: string, unordered: boolean): 'jsonl' | 'parquet' {

@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { runCommand, timedSay, wholeNumber } from '../rig/command.js';
 import { reportText } from './chaos-report.js';
 import { makeOldBuild, OLD_BUILD, oldBuildObstacle } from './fleet/old-build.js';
 import { FAULT_KINDS, FAULT_NAMES, type FaultName } from './plan/fault-kinds.js';
@@ -26,15 +27,7 @@ kinds of faults:
 ${FAULT_NAMES.map((name) => `  ${name.padEnd(18)} ${FAULT_KINDS[name].about}`).join('\n')}
 `;
 
-// Ctrl-C ends everything: the warden kills what is left and removes the folder.
-for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => process.exit(130));
-
-try {
-  process.exitCode = await main();
-} catch (error) {
-  console.error(error instanceof Error ? error.message : error);
-  process.exitCode = 2;
-}
+await runCommand(main);
 
 async function main(): Promise<number> {
   const { values } = parseArgs({
@@ -65,10 +58,7 @@ async function main(): Promise<number> {
     fsync: fsyncOf(values.fsync),
     keep: values.keep,
   };
-  const begun = Date.now();
-  const say = (line: string): void => {
-    process.stderr.write(`${((Date.now() - begun) / 1_000).toFixed(1).padStart(6)} s  ${line}\n`);
-  };
+  const say = timedSay();
   const oldBuild = values.long ? olderBuild(values.old, say) : undefined;
   const report = await runChaos({ ...options, oldBuild, say });
   const { seed, ids, faults } = options;
@@ -92,10 +82,7 @@ function olderBuild(commit: string, say: (line: string) => void): { root: string
 }
 
 function whole(flag: string, text: string | undefined, otherwise: number): number {
-  if (text === undefined) return otherwise;
-  const value = Number(text);
-  if (Number.isInteger(value) && value >= 0) return value;
-  throw new Error(`${flag} is ${JSON.stringify(text)}; it must be a whole number, 0 or more`);
+  return text === undefined ? otherwise : wholeNumber(flag, text);
 }
 
 function kindsOf(text: string | undefined): FaultName[] | undefined {

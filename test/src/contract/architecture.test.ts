@@ -88,7 +88,7 @@ describe('dependencies point one way: apps → core → schemas', () => {
 
 describe('one third-party package, one home', () => {
   const homes: Record<string, RegExp> = {
-    bullmq: /^packages\/core\/src\/queue\/(bulk|job|webhook)-queue\.ts$/,
+    bullmq: /^packages\/core\/src\/queue\/(job|id)-queue\.ts$/,
     ioredis: /^packages\/core\/src\/store\/redis\.ts$/,
     'onnxruntime-node': /^packages\/core\/src\/harness\/onnx-session\.ts$/,
     sharp: /^packages\/core\/src\/harness\/image-input\.ts$/,

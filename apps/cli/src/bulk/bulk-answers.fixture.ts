@@ -1,22 +1,8 @@
 /** Bulk jobs and what goes with them, whole and valid, for tests to vary. */
+import { NO_PROGRESS } from '@remuda/core/bulk/job-record';
 import type { BulkJob, BulkProgress, ModelDetail } from '@remuda/schemas';
 
-export const progress: BulkProgress = {
-  rows_total: 200_000,
-  rows_done: 0,
-  rows_failed: 0,
-  rows_in_flight: 0,
-  bytes_total: 1_000_000,
-  bytes_read: 0,
-  chunks_done: 0,
-  chunks_in_flight: 0,
-  rows_repeated: 0,
-  rows_per_s: null,
-  eta_s: null,
-  elapsed_s: 0,
-  device_seconds: 0,
-  devices: [],
-};
+export const progress: BulkProgress = { ...NO_PROGRESS, rows_total: 200_000, bytes_total: 1_000_000 };
 
 export type JobChange = Partial<Omit<BulkJob, 'progress'>> & { progress?: Partial<BulkProgress> };
 

@@ -26,18 +26,13 @@ import { type Created, IDEMPOTENCY_KEY, jsonContent, once } from '../idempotency
 import { json, problems } from '../openapi.js';
 import { integerText } from '../query.js';
 import { checkWebhook } from '../webhook-address.js';
-import { pageOf } from './files.js';
+import { PAGE_AFTER, pageOf } from './files.js';
 
 export const BATCHES = '/v1/batches';
 export const BatchParams = z.object({ id: z.string().describe('Id of the batch: batch_….') });
 const ListQuery = z.strictObject({
   limit: integerText(1, 100).optional().describe('Most batches of one page; default 20.'),
-  after: z
-    .string()
-    .min(1)
-    .max(100)
-    .optional()
-    .describe('Id of the last one seen: last_id of the page before.'),
+  after: PAGE_AFTER,
 });
 const WaitQuery = z.strictObject({
   wait: integerText(0, LIMITS.waitSeconds)

@@ -9,14 +9,15 @@ import { integerText } from '../query.js';
 
 const ALL = '/v1/files';
 export const FileParams = z.object({ id: z.string().describe('Id of the file: file-….') });
+export const PAGE_AFTER = z
+  .string()
+  .min(1)
+  .max(100)
+  .optional()
+  .describe('Id of the last one seen: last_id of the page before.');
 const ListQuery = z.strictObject({
   limit: integerText(1, 10_000).optional().describe('Most files of one page; default 100.'),
-  after: z
-    .string()
-    .min(1)
-    .max(100)
-    .optional()
-    .describe('Id of the last one seen: last_id of the page before.'),
+  after: PAGE_AFTER,
   order: z.enum(['asc', 'desc']).optional().describe('By time of creation; default desc, newest first.'),
   purpose: z.enum(BULK_FILE_PURPOSES).optional(),
 });

@@ -8,7 +8,7 @@ import { RemudaError } from '../errors.js';
 import { newBulkJobId } from '../ids.js';
 import { type Clock, systemClock } from '../lifecycle/clock.js';
 import type { BulkQueue } from '../queue/bulk-queue.js';
-import type { BulkFiles, BulkUseCases } from './bulk-use-cases.js';
+import type { BulkCaller, BulkFiles, BulkUseCases } from './bulk-use-cases.js';
 import { type CheckDeps, checkSpec } from './check-spec.js';
 import { type BulkSpec, newBulkState, type StoredBulkJob } from './job-record.js';
 import { type BulkAsk, specOf, specOfOpenAi } from './job-spec.js';
@@ -68,32 +68,22 @@ export function createBulkService(deps: BulkServiceDeps): BulkUseCases {
     return job && presentBulkJob(job);
   };
 
+  const createOnce = async (
+    caller: BulkCaller,
+    specFor: (ask: BulkAsk) => Promise<BulkSpec>,
+    priority: number,
+  ): Promise<BulkJob> => {
+    const before = await known(caller.jobId);
+    if (before) return before;
+    const id = caller.jobId ?? newBulkJobId();
+    return put(await specFor({ id, caller, now: clock.now(), filesFolder, files }), priority);
+  };
+
   return {
     files,
-    async create(wanted, caller) {
-      const before = await known(caller.jobId);
-      if (before) return before;
-      const ask: BulkAsk = {
-        id: caller.jobId ?? newBulkJobId(),
-        caller,
-        now: clock.now(),
-        filesFolder,
-        files,
-      };
-      return put(await specOf(wanted, ask), wanted.priority);
-    },
-    async createOpenAi(wanted, caller) {
-      const before = await known(caller.jobId);
-      if (before) return before;
-      const ask: BulkAsk = {
-        id: caller.jobId ?? newBulkJobId(),
-        caller,
-        now: clock.now(),
-        filesFolder,
-        files,
-      };
-      return put(await specOfOpenAi(wanted, ask), DEFAULT_PRIORITY);
-    },
+    create: (wanted, caller) => createOnce(caller, (ask) => specOf(wanted, ask), wanted.priority),
+    createOpenAi: (wanted, caller) =>
+      createOnce(caller, (ask) => specOfOpenAi(wanted, ask), DEFAULT_PRIORITY),
     get: async (id, sight) => presentBulkJob(await find(id, sight)),
     async list(page, sight) {
       const { jobs, hasMore } = await guard.run(() => store.list(page, sight));

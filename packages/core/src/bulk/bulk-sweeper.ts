@@ -2,9 +2,8 @@
  * Puts right what crashes leave of bulk jobs, by one process of the fleet at a time: a job that somebody should have and
  * that has no job in the queue is put back; what ended long ago goes, with its work folder.
  */
-import { LeasedRole } from '../fleet/leased-role.js';
+import { LeasedService } from '../fleet/leased-role.js';
 import { type Clock, systemClock } from '../lifecycle/clock.js';
-import type { Service } from '../lifecycle/service.js';
 import type { BulkQueue } from '../queue/bulk-queue.js';
 import type { Redis } from '../store/redis.js';
 import { WorkFolder } from './coordinator/work-folder.js';
@@ -28,36 +27,19 @@ export interface BulkSweeperOptions {
   onError(error: Error): void;
 }
 
-export class BulkSweeper implements Service {
-  readonly name = 'bulk sweeper';
+export class BulkSweeper extends LeasedService {
   readonly #options: BulkSweeperOptions;
   readonly #clock: Clock;
-  readonly #role: LeasedRole;
 
   constructor(options: BulkSweeperOptions) {
     const { redis, store, everyMs = EVERY_MS, clock = systemClock, onError } = options;
+    const key = store.keys.bulkSweeperLease();
+    super({ name: 'bulk sweeper', redis, key, leaseMs: LEASE_MS, everyMs, clock, onError });
     this.#options = options;
     this.#clock = clock;
-    this.#role = new LeasedRole({
-      ...{ name: this.name, redis, key: store.keys.bulkSweeperLease(), leaseMs: LEASE_MS, everyMs },
-      ...{ onError, clock, turn: () => this.#sweep() },
-    });
   }
 
-  start(): Promise<void> {
-    return this.#role.start();
-  }
-
-  stop(): Promise<void> {
-    return this.#role.stop();
-  }
-
-  /** One turn, unless another process of the fleet has the lease. */
-  turn(): Promise<void> {
-    return this.#role.turn();
-  }
-
-  async #sweep(): Promise<void> {
+  protected async takeTurn(): Promise<void> {
     const { store, queue, keptMs = BULK_KEPT_MS } = this.#options;
     const now = this.#clock.now();
     const ids = await store.open(now - YOUNG_MS);

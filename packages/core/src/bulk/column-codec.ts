@@ -2,9 +2,10 @@
  * Columns as tensors of a frame, and back: how rows travel where the file they come from cannot be read, and how kept
  * columns come back. Numbers are copied as they are; texts and JSON go as BYTES.
  */
-import { type Datatype, joinBytesElements, type RawTensor, splitBytesElements } from '@remuda/schemas';
+import { joinBytesElements, type RawTensor, splitBytesElements } from '@remuda/schemas';
 import { asElements } from '../harness/onnx-types.js';
-import type { Column, NumericType, NumericValues } from './columns.js';
+import type { Column, NumericValues } from './columns.js';
+import { DATATYPE_OF } from './numeric-types.js';
 
 /** What a tensor does not say of a column. Plain JSON. */
 export interface ColumnFacts {
@@ -21,20 +22,6 @@ export interface EncodedColumns {
   /** In the order of the facts: values (or offsets), marks where there are any, then those of the child. */
   tensors: RawTensor[];
 }
-
-const DATATYPE: Readonly<Record<NumericType, Exclude<Datatype, 'BYTES'>>> = {
-  bool: 'BOOL',
-  int8: 'INT8',
-  int16: 'INT16',
-  int32: 'INT32',
-  int64: 'INT64',
-  uint8: 'UINT8',
-  uint16: 'UINT16',
-  uint32: 'UINT32',
-  uint64: 'UINT64',
-  float32: 'FP32',
-  float64: 'FP64',
-};
 
 export function encodeColumns(columns: readonly Column[]): EncodedColumns {
   const tensors: RawTensor[] = [];
@@ -86,7 +73,7 @@ function valuesOf(column: Column, name: string): RawTensor {
     default:
       return {
         name,
-        datatype: DATATYPE[column.type],
+        datatype: DATATYPE_OF[column.type],
         shape: [column.values.length],
         bytes: bytesUnder(column.values),
       };
@@ -128,7 +115,7 @@ function decode({ name, type, nulls: marked, child }: ColumnFacts, next: Iterato
       return { ...base, type, offsets, child: decode(child as ColumnFacts, next) };
     }
     default:
-      return { ...base, type, values: asElements(DATATYPE[type], values.bytes) };
+      return { ...base, type, values: asElements(DATATYPE_OF[type], values.bytes) };
   }
 }
 

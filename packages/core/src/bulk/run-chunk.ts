@@ -11,7 +11,9 @@ import { type ItemRun, newItemRun, runItems } from '../inference/item-run.js';
 import type { LoadedModel } from '../inference/loaded-model.js';
 import { errorFrame } from '../inference/run-batch.js';
 import type { BatchUnit, UnitOutcome } from '../inference/runner-protocol.js';
+import { outcomeOfWrite } from '../inference/write-outcomes.js';
 import type { Claim, UnitWrite } from '../store/outcome.js';
+import { idsOf, inputOf, keptOf } from './block-rows.js';
 import type { ChunkOrder, ChunkResult, Mapping, OutputChoice, OutputColumn, RowFailure } from './chunk.js';
 import { decodeOrder, encodeResult } from './chunk-codec.js';
 import type { Column, RowBlock } from './columns.js';
@@ -19,7 +21,6 @@ import { OutputGatherer } from './gather-outputs.js';
 import type { RowReader } from './input/bulk-input.js';
 import { joinColumns } from './join-columns.js';
 import { batchesOf, halvesOf, type InputRows, mayShareItem, partOf } from './row-items.js';
-import { columnRows, rowAsJson, textAt } from './row-values.js';
 import { wantedColumns } from './wanted-columns.js';
 
 /** Rows as inputs; rows that cannot be one are left out. */
@@ -59,15 +60,7 @@ export async function flowChunk(
     const { write, runMs } = await answerChunk(unit, claim.payload, message, model, context);
     const beforeWrite = performance.now();
     const [verdict] = await context.store.writeOutcomes([write]);
-    const outcome: UnitOutcome =
-      verdict?.verdict === 'written'
-        ? {
-            kind: 'written',
-            ok: write.kind === 'ok',
-            ended: verdict.ended,
-            ...(write.error && { code: write.error.code }),
-          }
-        : { kind: 'dropped', reason: dropped(verdict?.verdict) };
+    const outcome = outcomeOfWrite(verdict, write.error?.code);
     report(message, context, outcome, fetchMs, runMs, performance.now() - beforeWrite);
   } finally {
     if (claim?.verdict === 'run' && claim.memory) context.buffers.release(claim.memory);
@@ -78,10 +71,6 @@ function unclaimed(claim: Claim | undefined): UnitOutcome {
   const reason = claim?.verdict;
   if (reason === 'fenced' || reason === 'already_terminal') return { kind: 'dropped', reason };
   return { kind: 'dropped', reason: 'record_missing' };
-}
-
-function dropped(verdict: string | undefined): Extract<UnitOutcome, { kind: 'dropped' }>['reason'] {
-  return verdict === 'fenced' || verdict === 'already_terminal' ? verdict : 'record_missing';
 }
 
 function report(
@@ -246,7 +235,7 @@ class ChunkRun {
       failures: failures.map(([row, error]) => ({
         index: row - from,
         error,
-        input: block.rawOf?.(row - at) ?? rowAsJson(block.columns, row - at),
+        input: inputOf(block, row - at),
       })),
     };
   }
@@ -276,9 +265,8 @@ class ChunkRun {
       const one = rows[i] as InputRows;
       const error = item.failed ?? item.runFailed?.error;
       if (!error) this.#keep(one, item);
-      else if (one.rows === 1 && !(item.runFailed && !item.runFailed.alone))
-        this.#failures.set(one.from, error);
-      else if (item.runFailed && !item.runFailed.alone) together.push(one);
+      else if (item.runFailed?.alone === false) together.push(one);
+      else if (one.rows === 1) this.#failures.set(one.from, error);
       else for (const half of halvesOf([one])) await this.#batch(half);
     }
     // One of them is at fault, and which is not known yet.
@@ -307,17 +295,4 @@ function within(run: InputRows, from: number, to: number): InputRows[] {
 
 function withoutAxis({ shape }: RawTensor, axis: number | null): number[] {
   return axis === null ? [...shape] : shape.filter((_, at) => at !== axis);
-}
-
-function idsOf(block: RowBlock, { idColumn }: Mapping, from: number, to: number): ChunkResult['ids'] {
-  const column = idColumn === null ? undefined : block.columns.find(({ name }) => name === idColumn);
-  if (!column) return null;
-  return Array.from({ length: to - from }, (_, i) => textAt(column, from + i));
-}
-
-function keptOf(block: RowBlock, { keep }: Mapping, from: number, to: number): Column[] {
-  return keep.flatMap((name) => {
-    const column = block.columns.find((one) => one.name === name);
-    return column ? [columnRows(column, from, to)] : [];
-  });
 }

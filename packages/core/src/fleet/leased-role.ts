@@ -1,7 +1,7 @@
 /**
  * A role that one process of the fleet has at a time, taken in turns: each turn begins with the lease (lease.ts), and
  * whoever does not get it has spent one command. A turn that is asked for while one is under way follows it; several
- * are one. The sweeper, the rerouter and the steward are what runs on it.
+ * are one. Sweepers, the rerouter and the steward are services of this kind.
  */
 import { type Clock, systemClock } from '../lifecycle/clock.js';
 import type { Service } from '../lifecycle/service.js';
@@ -83,4 +83,41 @@ export class LeasedRole implements Service {
   async #take(): Promise<void> {
     if (await this.#lease.hold()) await this.#options.turn();
   }
+}
+
+/** A service that is such a role and nothing else: what it does in a turn is its own. */
+export abstract class LeasedService implements Service {
+  readonly name: string;
+  readonly #role: LeasedRole;
+
+  constructor(options: Omit<LeasedRoleOptions, 'turn'>) {
+    this.name = options.name;
+    this.#role = new LeasedRole({ ...options, turn: () => this.takeTurn() });
+  }
+
+  start(): Promise<void> {
+    return this.#role.start();
+  }
+
+  stop(): Promise<void> {
+    return this.#role.stop();
+  }
+
+  /** One turn, unless another process of the fleet has the lease; asked for during one, another follows it. */
+  turn(): Promise<void> {
+    return this.#role.turn();
+  }
+
+  /** A turn now rather than at its time. */
+  nudge(): void {
+    this.#role.nudge();
+  }
+
+  /** What stands in the lease while this process has it. */
+  protected get token(): string {
+    return this.#role.token;
+  }
+
+  /** Called by the holder of the lease only. */
+  protected abstract takeTurn(): Promise<void>;
 }

@@ -15,6 +15,7 @@ import type { OutcomeExtras, UnitWrite, WriteVerdict } from '../store/outcome.js
 import { type BatchOrder, type BatchReport, RunnerLostError } from './runner-life.js';
 import type { BatchUnit } from './runner-protocol.js';
 import type { SharedGate } from './shared-gate.js';
+import { outcomeOfWrite } from './write-outcomes.js';
 
 /** How a unit ended, as the worker needs to know it. */
 export type UnitEnd =
@@ -171,11 +172,7 @@ export class BatchRunner {
     const ends = new Map(given.map((unit, i) => [unit, verdicts[i]]));
     return units.map((unit): UnitEnd => {
       const write = ends.get(unit);
-      if (!write) return { kind: 'unavailable', error };
-      const { verdict, ended } = write;
-      if (verdict === 'too_late') return { kind: 'written', ok: false, code: 'deadline_exceeded', ended };
-      if (verdict !== 'written') return { kind: 'dropped', reason: verdict };
-      return { kind: 'written', ok: false, code: error.code, ended };
+      return write ? outcomeOfWrite(write, error.code) : { kind: 'unavailable', error };
     });
   }
 }

@@ -50,11 +50,17 @@ function toWrite({ unit, answer, failed, expired }: Entry, metrics: ItemMetrics)
 function outcomeOf(entry: Entry, verdict: WriteVerdict | undefined): UnitOutcome {
   if (entry.dropped) return { kind: 'dropped', reason: entry.dropped };
   if (entry.runFailed && !verdict) return { kind: 'run_failed', ...entry.runFailed };
-  if (verdict?.verdict === 'written') {
-    const code = entry.failed?.code;
-    return { kind: 'written', ok: !entry.failed, ...(code ? { code } : {}), ended: verdict.ended };
-  }
-  if (verdict?.verdict === 'too_late')
-    return { kind: 'written', ok: false, code: 'deadline_exceeded', ended: verdict.ended };
-  return { kind: 'dropped', reason: verdict?.verdict ?? 'record_missing' };
+  return outcomeOfWrite(verdict, entry.failed?.code);
+}
+
+/** What the store said of a write, as an outcome. @param code of its error; absent: it has an answer */
+export function outcomeOfWrite(
+  write: WriteVerdict | undefined,
+  code?: string,
+): Extract<UnitOutcome, { kind: 'written' | 'dropped' }> {
+  const { verdict = 'record_missing', ended = null } = write ?? {};
+  if (verdict === 'written')
+    return { kind: 'written', ok: code === undefined, ...(code ? { code } : {}), ended };
+  if (verdict === 'too_late') return { kind: 'written', ok: false, code: 'deadline_exceeded', ended };
+  return { kind: 'dropped', reason: verdict };
 }

@@ -10,9 +10,8 @@
  */
 import type { HarnessConfig, ServedRef, ServingState, WorkerHeartbeat } from '@remuda/schemas';
 import { HeartbeatReader } from '../fleet/heartbeat-reader.js';
-import { LeasedRole } from '../fleet/leased-role.js';
+import { LeasedService } from '../fleet/leased-role.js';
 import { type Clock, systemClock } from '../lifecycle/clock.js';
-import type { Service } from '../lifecycle/service.js';
 import type { Logger } from '../observability/logger.js';
 import type { Metrics } from '../observability/metrics.js';
 import { fieldOf, PublishedSignatures } from '../requests/published-signatures.js';
@@ -44,11 +43,9 @@ export interface StewardOptions {
   everyMs?: number;
 }
 
-export class Steward implements Service {
-  readonly name = 'steward';
+export class Steward extends LeasedService {
   readonly #options: StewardOptions;
   readonly #clock: Clock;
-  readonly #role: LeasedRole;
   readonly #heartbeats: HeartbeatReader;
   readonly #published: PublishedSignatures;
   #publishedAt = Number.NEGATIVE_INFINITY;
@@ -57,35 +54,14 @@ export class Steward implements Service {
 
   constructor(options: StewardOptions) {
     const { redis, keys, clock = systemClock, everyMs = EVERY_MS, onError } = options;
+    super({ name: 'steward', redis, key: keys.stewardLease(), leaseMs: LEASE_MS, everyMs, clock, onError });
     this.#options = options;
     this.#clock = clock;
     this.#heartbeats = new HeartbeatReader({ redis, keys, clock });
     this.#published = new PublishedSignatures(redis, keys);
-    this.#role = new LeasedRole({
-      ...{ name: this.name, redis, key: keys.stewardLease(), leaseMs: LEASE_MS, everyMs, clock, onError },
-      turn: () => this.#look(),
-    });
   }
 
-  start(): Promise<void> {
-    return this.#role.start();
-  }
-
-  stop(): Promise<void> {
-    return this.#role.stop();
-  }
-
-  /** Looks now: the desired state, or what this worker has loaded, has changed. */
-  nudge(): void {
-    this.#role.nudge();
-  }
-
-  /** One turn at a time, if this process has the lease; asked for during one, another follows it. */
-  turn(): Promise<void> {
-    return this.#role.turn();
-  }
-
-  async #look(): Promise<void> {
+  protected async takeTurn(): Promise<void> {
     const workers = await this.#heartbeats.read();
     const models = fleetModels(workers);
     const broken = (model: string, version: string) => isBroken(models.get(model) ?? NOTHING, version);
@@ -147,7 +123,7 @@ export class Steward implements Service {
     if (done.length === 0) return;
     const at = new Date(this.#clock.now()).toISOString();
     const state = { model, refs: movedRefs(serving, done, at) };
-    if (!(await view.store.serve(state, this.#role.token))) return;
+    if (!(await view.store.serve(state, this.token))) return;
     for (const { kind, ...detail } of done) {
       metrics.referenceMoves.inc({ model, kind });
       logger.info({ model, ...detail }, `reference ${kind.replace('_', ' ')}`);

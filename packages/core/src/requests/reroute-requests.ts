@@ -10,9 +10,8 @@ import { type DeviceClass, isTerminal, type Route } from '@remuda/schemas';
 import { routeRequest } from '../devices/route.js';
 import { indexClasses } from '../fleet/class-index.js';
 import { readFleet } from '../fleet/heartbeats.js';
-import { LeasedRole } from '../fleet/leased-role.js';
+import { LeasedService } from '../fleet/leased-role.js';
 import { type Clock, systemClock } from '../lifecycle/clock.js';
-import type { Service } from '../lifecycle/service.js';
 import type { LifeLog } from '../observability/events.js';
 import type { Metrics } from '../observability/metrics.js';
 import { type JobQueues, type QueuedJob, ticketOf } from '../queue/job-queue.js';
@@ -50,11 +49,9 @@ const MOST_QUEUES = 100;
 /** A request that is moved again and again keeps the last of its reasons. */
 const REASONS_KEPT = 12;
 
-export class Rerouter implements Service {
-  readonly name = 'rerouter';
+export class Rerouter extends LeasedService {
   readonly #options: RerouterOptions;
   readonly #clock: Clock;
-  readonly #role: LeasedRole;
   readonly #lost = new LostClasses();
   readonly #signatures: PublishedSignatures;
   readonly #depths: QueueDepths;
@@ -62,38 +59,15 @@ export class Rerouter implements Service {
 
   constructor(options: RerouterOptions) {
     const { redis, store, queues, onError, clock = systemClock, everyMs = EVERY_MS } = options;
+    const key = store.keys.rerouterLease();
+    super({ name: 'rerouter', redis, key, leaseMs: LEASE_MS, everyMs, clock, onError });
     this.#options = options;
     this.#clock = clock;
     this.#signatures = new PublishedSignatures(redis, store.keys);
     this.#depths = new QueueDepths({ queues, clock });
-    this.#role = new LeasedRole({
-      ...{
-        name: this.name,
-        redis,
-        key: store.keys.rerouterLease(),
-        leaseMs: LEASE_MS,
-        everyMs,
-        clock,
-        onError,
-      },
-      turn: () => this.#moveLost(),
-    });
   }
 
-  start(): Promise<void> {
-    return this.#role.start();
-  }
-
-  stop(): Promise<void> {
-    return this.#role.stop();
-  }
-
-  /** One turn, unless another process of the fleet has the lease. */
-  turn(): Promise<void> {
-    return this.#role.turn();
-  }
-
-  async #moveLost(): Promise<void> {
+  protected async takeTurn(): Promise<void> {
     const { redis, store, afterMs = AFTER_MS } = this.#options;
     const [workers] = await Promise.all([readFleet(redis, store.keys), this.#signatures.refresh()]);
     const signatures = [...this.#signatures.byField.values()].map(({ signature }) => signature);

@@ -9,9 +9,8 @@
  */
 import { isTerminal } from '@remuda/schemas';
 import { itemError } from '../errors.js';
-import { LeasedRole } from '../fleet/leased-role.js';
+import { LeasedService } from '../fleet/leased-role.js';
 import { type Clock, systemClock } from '../lifecycle/clock.js';
-import type { Service } from '../lifecycle/service.js';
 import { Reconciler } from '../mend/reconciler.js';
 import { takenOutError } from '../models/taken-out.js';
 import type { LifeLog } from '../observability/events.js';
@@ -69,11 +68,9 @@ interface Walk {
   trimCursor: string;
 }
 
-export class Sweeper implements Service {
-  readonly name = 'sweeper';
+export class Sweeper extends LeasedService {
   readonly #options: SweeperOptions;
   readonly #clock: Clock;
-  readonly #role: LeasedRole;
   readonly #reconciler: Reconciler;
   readonly #walks = new Map<number, Walk>();
   /** Of requests that are not young any more, as seen in this turn. */
@@ -81,35 +78,18 @@ export class Sweeper implements Service {
   #recountedAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: SweeperOptions) {
-    this.#options = options;
-    this.#clock = options.clock ?? systemClock;
-    const { everyMs = EVERY_MS, onError, redis, store } = options;
+    const { everyMs = EVERY_MS, onError, redis, store, clock = systemClock } = options;
     const { keys } = store;
+    super({ name: 'sweeper', redis, key: keys.sweeperLease(), leaseMs: LEASE_MS, everyMs, onError, clock });
+    this.#options = options;
+    this.#clock = clock;
     this.#reconciler = new Reconciler({
       ...{ redis, keys, queues: options.queues, clock: this.#clock },
       onMended: (kind) => options.metrics.repairs.inc({ kind }),
     });
-    this.#role = new LeasedRole({
-      ...{ name: this.name, redis, key: keys.sweeperLease(), leaseMs: LEASE_MS, everyMs, onError },
-      clock: this.#clock,
-      turn: () => this.#sweep(),
-    });
   }
 
-  start(): Promise<void> {
-    return this.#role.start();
-  }
-
-  stop(): Promise<void> {
-    return this.#role.stop();
-  }
-
-  /** One turn, unless another process of the fleet has the lease. */
-  turn(): Promise<void> {
-    return this.#role.turn();
-  }
-
-  async #sweep(): Promise<void> {
+  protected async takeTurn(): Promise<void> {
     this.#partitions.clear();
     await this.#options.letters?.trim(this.#clock.now());
     for (const shard of this.#options.store.keys.allShards()) {

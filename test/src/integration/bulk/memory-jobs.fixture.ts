@@ -1,5 +1,6 @@
 /** The use cases of bulk jobs in memory, around a real file store: for what the routes make of calls and answers. */
 import type { BulkCaller, BulkFiles, BulkUseCases } from '@remuda/core/bulk/bulk-use-cases';
+import { NO_PROGRESS } from '@remuda/core/bulk/job-record';
 import { RemudaError } from '@remuda/core/errors';
 import { newBulkJobId } from '@remuda/core/ids';
 import { type BulkJob, type BulkJobCreate, isBulkTerminal, type OpenAiBatchCreate } from '@remuda/schemas';
@@ -86,17 +87,6 @@ function emptyJob(id: string, traceId: string): BulkJob {
     request_counts: { total: 0, completed: 0, failed: 0 },
     input: { uri: null, format: 'jsonl', compression: 'none' },
     output: { uri: null, errors_uri: null, format: 'jsonl', compression: 'none' },
-    progress: {
-      ...{
-        rows_total: null,
-        rows_done: 0,
-        rows_failed: 0,
-        rows_in_flight: 0,
-        bytes_total: null,
-        bytes_read: 0,
-      },
-      ...{ chunks_done: 0, chunks_in_flight: 0, rows_repeated: 0, rows_per_s: null, eta_s: null },
-      ...{ elapsed_s: 0, device_seconds: 0, devices: [] },
-    },
+    progress: NO_PROGRESS,
   };
 }

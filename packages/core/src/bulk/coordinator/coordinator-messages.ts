@@ -1,7 +1,8 @@
 /** What a worker and the coordinators that it keeps say to each other. */
 import type { RequestUseCaseDeps } from '../../requests/use-cases.js';
 import type { Keyspace } from '../../store/keys.js';
-import type { CoordinatorCounts, CoordinatorEnd } from './coordinator.js';
+import type { CoordinatorEnd } from './coordinator.js';
+import type { CoordinatorCounts } from './work-meter.js';
 
 export interface CoordinatorInit {
   jobId: string;

@@ -5,8 +5,9 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { builtFile } from '../../inference/built-file.js';
 import { type Clock, systemClock } from '../../lifecycle/clock.js';
-import type { CoordinatorCounts, CoordinatorEnd } from './coordinator.js';
+import type { CoordinatorEnd } from './coordinator.js';
 import type { CoordinatorInit, FromCoordinator } from './coordinator-messages.js';
+import type { CoordinatorCounts } from './work-meter.js';
 
 const BACKOFF_MS = { first: 250, most: 15_000 };
 /** Deaths in a row with not a row done in between. */

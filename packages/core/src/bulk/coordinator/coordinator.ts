@@ -26,11 +26,13 @@ import { Patience } from './patience.js';
 import { ProgressMeter } from './progress.js';
 import { Scoring, type StopMode } from './scoring.js';
 import { ChunkSizes, SIZING } from './sizing.js';
+import { faultsOf, isShut, withoutPath } from './told-faults.js';
 import type { CoordinatorTools, JobOutput } from './tools.js';
-import { checkIds, InputFaults, type Opened, openJob, reopenJob, type ValidatingDeps } from './validating.js';
+import { checkIds, type Opened, openJob, reopenJob, type ValidatingDeps } from './validating.js';
 import { Fenced, Left, PauseJob, wayOut } from './ways-out.js';
 import { type FoundWork, WorkFolder } from './work-folder.js';
 import { WorkLog } from './work-log.js';
+import { type CoordinatorCounts, WorkMeter } from './work-meter.js';
 
 export interface CoordinatorDeps {
   jobId: string;
@@ -53,27 +55,19 @@ export interface CoordinatorDeps {
   chunkSeconds?: number;
 }
 
-export interface CoordinatorCounts {
-  rows: number;
-  failed: number;
-  repeated: number;
-  chunksInFlight: number;
-}
-
 /** ended, paused: nothing is to be done now. left: somebody else is to go on. fenced: somebody else does. */
 export type CoordinatorEnd = 'ended' | 'paused' | 'left' | 'fenced' | 'gone';
 
 const TICK_MS = 1_000;
 /** Longer than a chunk that is under way takes. */
 const DEAF_AFTER_MS = 120_000;
-/** Time at work is noted at least this often: a crash loses no more of it. */
-const NOTE_TIME_MS = 10_000;
 /** More than a life has in its hands at once. */
 const LEFTOVERS = 64;
 
 export class Coordinator {
   readonly #deps: CoordinatorDeps;
   readonly #meter = new ProgressMeter();
+  readonly #work: WorkMeter;
   readonly #patience: Patience;
   /** Of what cannot be left in the middle otherwise. */
   readonly #stop = new AbortController();
@@ -90,13 +84,13 @@ export class Coordinator {
   #scoring: Scoring | undefined;
   #leaving = false;
   #fenced = false;
-  #workingSince: number | null = null;
-  #repeated = 0;
-  #reported = { rows: 0, failed: 0, repeated: 0 };
-  #before = { rows: 0, failed: 0 };
 
   constructor(deps: CoordinatorDeps) {
     this.#deps = deps;
+    this.#work = new WorkMeter({
+      ...{ clock: deps.clock, report: deps.report },
+      chunksInFlight: () => this.#scoring?.underWay.chunks ?? 0,
+    });
     this.#patience = new Patience(deps.clock, deps.patienceMs);
   }
 
@@ -135,7 +129,7 @@ export class Coordinator {
       this.#cancelWatch();
       await ticks.stop();
       await this.#control.stop();
-      await this.#noteTime().catch(() => undefined);
+      await this.#work.note().catch(() => undefined);
       await this.#log?.close().catch(() => undefined);
       await this.#opened?.input.close().catch(() => undefined);
     }
@@ -152,7 +146,7 @@ export class Coordinator {
         ...{ folder: new WorkFolder(work), found: kept, job: this.#job.spec.id, epoch },
         now: this.#deps.clock.now(),
       });
-      return await this.#work();
+      return await this.#run();
     } catch (error) {
       const told = isShut(error) ? await writeFault(this.#folder.path, error) : error;
       const way = wayOut(told, this.#log?.ledger.settled != null);
@@ -167,15 +161,7 @@ export class Coordinator {
     }
   }
 
-  /** Of an uploaded file people know the id, and nobody outside is told where the store lies. */
-  #withoutPath<T>(told: T): T {
-    const { fileId } = this.#job.spec.input;
-    if (fileId === null) return told;
-    const path = new RegExp(`/[^\\s"]*/${fileId}`, 'g');
-    return JSON.parse(JSON.stringify(told).replace(path, fileId)) as T;
-  }
-
-  async #work(): Promise<CoordinatorEnd> {
+  async #run(): Promise<CoordinatorEnd> {
     const { ledger } = this.#log as WorkLog;
     if (this.#wants() === 'cancel' && !ledger.settled) return this.#end('cancelled');
     if (this.#wants() === 'pause' && !ledger.settled) return this.#pause(null);
@@ -305,22 +291,16 @@ export class Coordinator {
       ended: (task, bytes) => scoring.ended(task, bytes),
       kept: ({ rows }, { seconds }, bytes) => {
         // At once for the first: a life that has done something is not one that cannot live.
-        if (this.#reported.rows === 0) this.#report();
+        if (!this.#work.hasReported) this.#work.report();
         if (seconds > 0) sizes.ended({ rows, seconds, bytes });
       },
-      repeated: (rows) => {
-        this.#repeated += rows;
-      },
+      repeated: (rows) => this.#work.repeated(rows),
     });
-    this.#workingSince = this.#deps.clock.now();
-    this.#before = { rows: log.ledger.rowsDone, failed: log.ledger.rowsFailed };
-    this.#reported = { rows: 0, failed: 0, repeated: this.#reported.repeated };
+    this.#work.begin(log);
     try {
       return await scoring.run(carrier);
     } finally {
-      this.#report();
-      await this.#noteTime();
-      this.#workingSince = null;
+      await this.#work.end();
     }
   }
 
@@ -365,8 +345,13 @@ export class Coordinator {
 
   /** What is done is given, or waits until there is room for it. */
   async #fail(why: RemudaError): Promise<CoordinatorEnd> {
+    const { fileId } = this.#job.spec.input;
     try {
-      return await this.#end('failed', this.#withoutPath(toItemError(why)), this.#withoutPath(faultsOf(why)));
+      return await this.#end(
+        'failed',
+        withoutPath(toItemError(why), fileId),
+        withoutPath(faultsOf(why), fileId),
+      );
     } catch (error) {
       const way = wayOut(error, true);
       if (way instanceof PauseJob) return this.#pause(way.reason);
@@ -451,11 +436,7 @@ export class Coordinator {
         this.#watchWish();
         this.#scoring?.wake();
       },
-      onFenced: () => {
-        this.#fenced = true;
-        this.#stop.abort();
-        this.#scoring?.wake();
-      },
+      onFenced: () => this.#fence(),
       onError: (error) => this.#warn(error),
     });
   }
@@ -464,7 +445,7 @@ export class Coordinator {
   #showWish(): void {
     // A fetch ends in the middle, and goes on there when it is resumed.
     if (this.#isInterrupted()) this.#stop.abort();
-    if (this.#workingSince === null) return;
+    if (!this.#work.isAtWork) return;
     const status = this.#stopMode() === 'drain' ? 'paused' : 'in_progress';
     if (this.#wants() === 'cancel' || this.#book.state.status === status) return;
     this.#book.write({ status }).catch((error: Error) => this.#warn(error));
@@ -483,44 +464,11 @@ export class Coordinator {
   }
 
   async #tick(): Promise<void> {
-    if (this.#workingSince === null || !this.#log) return;
+    if (!this.#work.isAtWork) return;
     this.#scoring?.wake();
-    if (this.#deps.clock.now() - this.#workingSince >= NOTE_TIME_MS) {
-      await this.#noteTime();
-      this.#workingSince = this.#deps.clock.now();
-    }
+    await this.#work.noteWhereDue();
     await this.#book.progress(this.#progress());
-    this.#report();
-  }
-
-  #report(): void {
-    const ledger = this.#log?.ledger as Ledger;
-    const { rowsDone, rowsFailed } = ledger;
-    const now = {
-      ...{ rows: rowsDone - this.#before.rows, failed: rowsFailed - this.#before.failed },
-      repeated: this.#repeated,
-    };
-    const since = (name: keyof typeof now): number => Math.max(0, now[name] - this.#reported[name]);
-    this.#deps.report({
-      ...{ rows: since('rows'), failed: since('failed'), repeated: since('repeated') },
-      chunksInFlight: this.#scoring?.underWay.chunks ?? 0,
-    });
-    this.#reported = now;
-  }
-
-  async #noteTime(): Promise<void> {
-    if (this.#workingSince === null || !this.#log) return;
-    this.#report();
-    const seconds = this.#workingSeconds();
-    const repeated = this.#repeated;
-    this.#workingSince = this.#deps.clock.now();
-    this.#repeated = 0;
-    this.#reported.repeated = 0;
-    await this.#log.write({ k: 'worked', seconds, repeated });
-  }
-
-  #workingSeconds(): number {
-    return this.#workingSince === null ? 0 : (this.#deps.clock.now() - this.#workingSince) / 1000;
+    this.#work.report();
   }
 
   #progress() {
@@ -533,32 +481,25 @@ export class Coordinator {
         rowsInFlight: rows,
         chunksInFlight: chunks,
         bytesRead: this.#opened?.input.bytesAt(ledger.next) ?? ledger.bytesCut,
-        rowsRepeated: this.#repeated,
-        workingSeconds: this.#workingSeconds(),
+        rowsRepeated: this.#work.rowsRepeated,
+        workingSeconds: this.#work.seconds,
       },
       this.#deps.clock.now(),
     );
   }
 
-  #warn(error: Error): void {
-    if (error instanceof Fenced) {
-      this.#fenced = true;
-      this.#stop.abort();
-      this.#scoring?.wake();
-      return;
-    }
-    this.#deps.logger.warn({ err: error, batch_id: this.#deps.jobId }, 'bulk job: Redis; it is tried again');
+  #fence(): void {
+    this.#fenced = true;
+    this.#stop.abort();
+    this.#scoring?.wake();
   }
-}
 
-const SHUT: ReadonlySet<unknown> = new Set(['EACCES', 'EPERM', 'EROFS', 'ENOTDIR', 'EEXIST']);
-
-/** The folder is not one that this process may work in: that does not pass by beginning anew. */
-function isShut(error: unknown): boolean {
-  return SHUT.has((error as NodeJS.ErrnoException | null)?.code);
-}
-
-function faultsOf(error: RemudaError): BulkFault[] {
-  if (error instanceof InputFaults) return error.faults;
-  return [{ code: error.code, message: error.message, param: null, line: null }];
+  #warn(error: Error): void {
+    if (error instanceof Fenced) this.#fence();
+    else
+      this.#deps.logger.warn(
+        { err: error, batch_id: this.#deps.jobId },
+        'bulk job: Redis; it is tried again',
+      );
+  }
 }

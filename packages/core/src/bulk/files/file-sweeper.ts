@@ -4,9 +4,8 @@
  * facts that have no content out of them. Does nothing where the folder is not that of the fleet: an empty mount must
  * not look like a fleet without files.
  */
-import { LeasedRole } from '../../fleet/leased-role.js';
+import { LeasedService } from '../../fleet/leased-role.js';
 import { type Clock, systemClock } from '../../lifecycle/clock.js';
-import type { Service } from '../../lifecycle/service.js';
 import type { Keys } from '../../store/keys.js';
 import type { Redis } from '../../store/redis.js';
 import type { FileStore } from './bulk-files.js';
@@ -30,45 +29,20 @@ const WALK_EVERY_MS = 600_000;
 /** A file whose time has passed while a job reads it is looked at again then. */
 const IN_USE_MS = 600_000;
 
-export class FileSweeper implements Service {
-  readonly name = 'file sweeper';
+export class FileSweeper extends LeasedService {
   readonly #options: FileSweeperOptions;
   readonly #clock: Clock;
-  readonly #role: LeasedRole;
   #walkedAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: FileSweeperOptions) {
-    this.#options = options;
     const { redis, keys, onError, clock = systemClock, everyMs = EVERY_MS } = options;
+    const key = keys.bulkFileSweeperLease();
+    super({ name: 'file sweeper', redis, key, leaseMs: LEASE_MS, everyMs, clock, onError });
+    this.#options = options;
     this.#clock = clock;
-    this.#role = new LeasedRole({
-      ...{
-        name: this.name,
-        redis,
-        key: keys.bulkFileSweeperLease(),
-        leaseMs: LEASE_MS,
-        everyMs,
-        onError,
-        clock,
-      },
-      turn: () => this.#sweep(),
-    });
   }
 
-  start(): Promise<void> {
-    return this.#role.start();
-  }
-
-  stop(): Promise<void> {
-    return this.#role.stop();
-  }
-
-  /** One turn, unless another process of the fleet has the lease. */
-  turn(): Promise<void> {
-    return this.#role.turn();
-  }
-
-  async #sweep(): Promise<void> {
+  protected async takeTurn(): Promise<void> {
     const { files } = this.#options;
     // A fleet that has never had a file needs no folder for them.
     if (!(await files.folder.exists())) return;

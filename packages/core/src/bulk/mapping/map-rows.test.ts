@@ -10,7 +10,7 @@ import {
 import { describe, expect, it } from 'vitest';
 import type { Mapping } from '../chunk.js';
 import type { Column, NumericType, NumericValues, RowBlock } from '../columns.js';
-import { NUMERIC_ARRAY } from '../input/columnar/growing-column.js';
+import { NUMERIC_ARRAY } from '../numeric-types.js';
 import { mapRows } from './map-rows.js';
 
 const tensor = (

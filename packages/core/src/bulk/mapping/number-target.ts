@@ -4,6 +4,7 @@
  */
 import { type Datatype, ELEMENT_BYTES, INTEGER_RANGE, toHalfBits } from '@remuda/schemas';
 import type { NumericType, NumericValues } from '../columns.js';
+import { DATATYPE_OF } from '../numeric-types.js';
 
 type NumberDatatype = Exclude<Datatype, 'BYTES'>;
 type Small = Exclude<NumericValues, BigInt64Array | BigUint64Array>;
@@ -25,20 +26,6 @@ const HALF_LIMIT = 65_520;
 
 /** Rows that are filled at a time, column by column: what is written then stays in the nearest cache. */
 export const TILE_ROWS = 256;
-
-const DATATYPE_OF: Readonly<Record<NumericType, NumberDatatype>> = {
-  bool: 'BOOL',
-  int8: 'INT8',
-  int16: 'INT16',
-  int32: 'INT32',
-  int64: 'INT64',
-  uint8: 'UINT8',
-  uint16: 'UINT16',
-  uint32: 'UINT32',
-  uint64: 'UINT64',
-  float32: 'FP32',
-  float64: 'FP64',
-};
 
 export function numberTarget(datatype: NumberDatatype, count: number): NumberTarget {
   return MAKERS[datatype](datatype, count);

@@ -1,7 +1,8 @@
 /** Columns of one part in the type that the whole file has: see commonType(). */
 import type { NumericType } from '../columns.js';
+import { NUMERIC_ARRAY } from '../numeric-types.js';
 import type { FieldType } from './field-types.js';
-import { bytesVector, entryOf, isValid, NUMERIC_ARRAY, type Vector } from './vectors.js';
+import { bytesVector, entryOf, isValid, type Vector } from './vectors.js';
 
 /** The vector itself where it is of that type. */
 export function castVector(vector: Vector, type: FieldType): Vector {

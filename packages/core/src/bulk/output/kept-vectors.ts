@@ -3,7 +3,8 @@
  * do the numbers of a format without types.
  */
 import type { Column, NumericValues } from '../columns.js';
-import { bytesVector, NUMERIC_ARRAY, noValues, type Vector, validOf } from './vectors.js';
+import { NUMERIC_ARRAY } from '../numeric-types.js';
+import { bytesVector, noValues, type Vector, validOf } from './vectors.js';
 
 /** @param byValues the input does not say its type: numbers that are all whole are int64, which an id keeps its digits in */
 export function columnVector(column: Column, length: number, byValues = false): Vector {

@@ -2,11 +2,12 @@
 import { isUtf8 } from 'node:buffer';
 import { elementCount } from '@remuda/schemas';
 import type { ChunkResult } from '../chunk.js';
+import { NUMERIC_ARRAY } from '../numeric-types.js';
 import { type FieldType, fieldTypeOf, list, NONE, number, TEXT } from './field-types.js';
 import { columnVector } from './kept-vectors.js';
 import type { NamedOutput, OutputLayout } from './output-layout.js';
 import { failedRows, numericTypeOf, type OutputRows, outputRows } from './output-rows.js';
-import { bytesVector, NUMERIC_ARRAY, noValues, type Vector, validOf } from './vectors.js';
+import { bytesVector, noValues, type Vector, validOf } from './vectors.js';
 
 export interface Field {
   name: string;

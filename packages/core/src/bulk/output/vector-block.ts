@@ -3,7 +3,8 @@
  * there is; the arrays follow, each at a multiple of 8 bytes, so that reading them copies nothing.
  */
 import type { NumericType } from '../columns.js';
-import { NUMERIC_ARRAY, noValues, type Vector } from './vectors.js';
+import { NUMERIC_ARRAY } from '../numeric-types.js';
+import { noValues, type Vector } from './vectors.js';
 
 /** What the bytes of a vector do not say. Lengths in elements. */
 interface VectorFacts {

@@ -1,13 +1,8 @@
 /** A column that grows: rows of several parts gathered into one row group. Its memory is used again for the next. */
 import type { NumericValues } from '../columns.js';
+import { NUMERIC_ARRAY } from '../numeric-types.js';
 import type { FieldType } from './field-types.js';
-import {
-  type BytesVector,
-  type ListVector,
-  NUMERIC_ARRAY,
-  type NumberVector,
-  type Vector,
-} from './vectors.js';
+import type { BytesVector, ListVector, NumberVector, Vector } from './vectors.js';
 
 export abstract class VectorBuffer {
   length = 0;

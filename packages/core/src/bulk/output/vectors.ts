@@ -3,6 +3,7 @@
  * What every columnar format is written from; parquet-pages.ts and arrow-encoder.ts take them from here.
  */
 import type { NumericType, NumericValues } from '../columns.js';
+import { NUMERIC_ARRAY } from '../numeric-types.js';
 import { type FieldType, list, NONE, number } from './field-types.js';
 
 interface VectorBase {
@@ -22,26 +23,6 @@ export type Vector =
 export type BytesVector = Extract<Vector, { kind: 'text' | 'binary' }>;
 export type NumberVector = Extract<Vector, { kind: 'number' }>;
 export type ListVector = Extract<Vector, { kind: 'list' }>;
-
-interface NumericArrayConstructor {
-  readonly BYTES_PER_ELEMENT: number;
-  new (length: number): NumericValues;
-  new (buffer: ArrayBufferLike, byteOffset: number, length: number): NumericValues;
-}
-
-export const NUMERIC_ARRAY: Readonly<Record<NumericType, NumericArrayConstructor>> = {
-  bool: Uint8Array,
-  int8: Int8Array,
-  int16: Int16Array,
-  int32: Int32Array,
-  int64: BigInt64Array,
-  uint8: Uint8Array,
-  uint16: Uint16Array,
-  uint32: Uint32Array,
-  uint64: BigUint64Array,
-  float32: Float32Array,
-  float64: Float64Array,
-};
 
 export function typeOf(vector: Vector): FieldType {
   if (vector.kind === 'number') return number(vector.type);

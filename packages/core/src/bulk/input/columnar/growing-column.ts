@@ -3,24 +3,7 @@
  * is no object for a value.
  */
 import type { Column, NumericType, NumericValues } from '../../columns.js';
-
-interface NumericArray {
-  new (length: number): NumericValues;
-}
-
-export const NUMERIC_ARRAY: Readonly<Record<NumericType, NumericArray>> = {
-  bool: Uint8Array,
-  int8: Int8Array,
-  int16: Int16Array,
-  int32: Int32Array,
-  int64: BigInt64Array,
-  uint8: Uint8Array,
-  uint16: Uint16Array,
-  uint32: Uint32Array,
-  uint64: BigUint64Array,
-  float32: Float32Array,
-  float64: Float64Array,
-};
+import { NUMERIC_ARRAY } from '../../numeric-types.js';
 
 /** Marks of nulls, made when the first is met. */
 class Nulls {

@@ -1,6 +1,6 @@
 /** Rows of a column by their places, in any order: what a dictionary is read by. */
 import type { Column } from '../../columns.js';
-import { NUMERIC_ARRAY } from './growing-column.js';
+import { NUMERIC_ARRAY } from '../../numeric-types.js';
 
 /** The rows at these places, in their order. */
 export function takeRows(column: Column, places: Uint32Array): Column {

@@ -1,7 +1,8 @@
 /** What becomes of the fields of a column as records go by: numbers at once, what has to be looked at whole as texts. */
 import type { BulkColumnType } from '@remuda/schemas';
 import type { Column, NumericType, NumericValues } from '../../columns.js';
-import { ARRAYS, CONVERTERS, columnAs, type Misfit, misfitOf, numberOf } from './told-type.js';
+import { NUMERIC_ARRAY } from '../../numeric-types.js';
+import { CONVERTERS, columnAs, type Misfit, misfitOf, numberOf } from './told-type.js';
 import { columnOf, nullsOf, stringColumn } from './typed-column.js';
 
 export interface FieldTaker {
@@ -57,7 +58,7 @@ class NumberTaker implements FieldTaker {
   constructor(name: string, type: NumericType, rows: number) {
     this.name = name;
     this.#type = type;
-    this.#values = new ARRAYS[type](rows) as Elements;
+    this.#values = new NUMERIC_ARRAY[type](rows) as Elements;
     this.#given = new Uint8Array(rows);
   }
 

@@ -2,6 +2,7 @@
 import type { BulkColumnType } from '@remuda/schemas';
 import type { ReadSettings } from '../../chunk.js';
 import type { Column, NumericType, NumericValues } from '../../columns.js';
+import { NUMERIC_ARRAY } from '../../numeric-types.js';
 import { columnOf, jsonColumn, Nulls, stringColumn } from './typed-column.js';
 
 /** The row's value does not fit: it fails, alone. */
@@ -21,20 +22,6 @@ const RANGES_64 = {
   int64: [-(2n ** 63n), 2n ** 63n - 1n],
   uint64: [0n, 2n ** 64n - 1n],
 } as const;
-
-export const ARRAYS: Readonly<Record<NumericType, new (rows: number) => NumericValues>> = {
-  bool: Uint8Array,
-  int8: Int8Array,
-  int16: Int16Array,
-  int32: Int32Array,
-  int64: BigInt64Array,
-  uint8: Uint8Array,
-  uint16: Uint16Array,
-  uint32: Uint32Array,
-  uint64: BigUint64Array,
-  float32: Float32Array,
-  float64: Float64Array,
-};
 
 /** Of its own alone: a column may be called "constructor". */
 export function typeToldFor(
@@ -59,7 +46,7 @@ export function columnAs(
 
 function numericAs(name: string, type: NumericType, values: readonly unknown[], misfit: Misfit): Column {
   const nulls = new Nulls(values.length);
-  const array = new ARRAYS[type](values.length) as Record<number, number | bigint> & NumericValues;
+  const array = new NUMERIC_ARRAY[type](values.length) as Record<number, number | bigint> & NumericValues;
   const convert = CONVERTERS[type];
   for (let row = 0; row < values.length; row += 1) {
     const value = values[row];

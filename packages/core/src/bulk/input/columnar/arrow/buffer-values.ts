@@ -1,6 +1,6 @@
 /** Values of flat columns from the buffers of a batch: numbers as views of what was read, bits, texts by their offsets. */
 import type { Column, NumericType, NumericValues } from '../../../columns.js';
-import { NUMERIC_ARRAY } from '../growing-column.js';
+import { NUMERIC_ARRAY } from '../../../numeric-types.js';
 import { type DataType, Type } from './arrow-layout.js';
 import type { BatchBuffers } from './batch-buffers.js';
 
